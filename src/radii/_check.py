@@ -36,7 +36,7 @@ def epsilon(value: Any, name: str = "epsilon") -> float:
 def whole(value: Any, name: str, *, low: int = 0, high: int | None = None) -> int:
     """An integer in [low, high]."""
     limit = f"a whole number of at least {low}" + ("" if high is None else f" and at most {high}")
-    if isinstance(value, bool) or not isinstance(value, int) and not (hasattr(value, "__index__")):
+    if isinstance(value, bool) or (not isinstance(value, int) and not (hasattr(value, "__index__"))):
         raise InputError(f"{name}: expected {limit}, got {value!r}")
     result = int(value)
     if result < low or (high is not None and result > high):
@@ -61,7 +61,16 @@ def nearest(word: str, known: Iterable[str]) -> str:
 def byte_size(value: Any, name: str) -> int:
     """A memory size in bytes from a number or from text such as "4GiB"."""
     if isinstance(value, str):
-        units = {"": 1, "b": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30, "kb": 10**3, "mb": 10**6, "gb": 10**9}
+        units = {
+            "": 1,
+            "b": 1,
+            "kib": 2**10,
+            "mib": 2**20,
+            "gib": 2**30,
+            "kb": 10**3,
+            "mb": 10**6,
+            "gb": 10**9,
+        }
         text = value.strip().lower()
         digits = text.rstrip("abcdefghijklmnopqrstuvwxyz ")
         unit = text[len(digits) :].strip()

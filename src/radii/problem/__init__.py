@@ -1,1 +1,36 @@
+"""The vocabulary of radii: frozen values that know no files, no networks and no solvers."""
 
+from radii.problem.answer import Answer, Proof, Reason, Verdict, Witness
+from radii.problem.ball import Ball, Domain
+from radii.problem.instance import Instance
+from radii.problem.norm import L1, L2, LINF, Norm
+from radii.problem.property import Classification, Lipschitz, Property, Standard, StrongClassification
+from radii.problem.query import Query
+from radii.problem.radius import Radius, Status
+from radii.problem.spec import Clause, OutputSpec, SpecQuery
+
+__all__ = [
+    "L1",
+    "L2",
+    "LINF",
+    "Answer",
+    "Ball",
+    "Classification",
+    "Clause",
+    "Domain",
+    "Instance",
+    "Lipschitz",
+    "Norm",
+    "OutputSpec",
+    "Proof",
+    "Property",
+    "Query",
+    "Radius",
+    "Reason",
+    "SpecQuery",
+    "Standard",
+    "Status",
+    "StrongClassification",
+    "Verdict",
+    "Witness",
+]

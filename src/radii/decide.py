@@ -1,0 +1,155 @@
+"""The decider protocol: what answers queries, within a budget; and the replay that every witness must pass.
+
+Attacks can only answer BROKEN or UNKNOWN, bounds only ROBUST or UNKNOWN, complete verifiers all three. A decider that
+can also measure radii directly offers `measure` as well (`Measurer`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from radii._check import byte_size, number, whole
+from radii.errors import InputError
+from radii.models.classifier import Classifier
+from radii.problem import Answer, Instance, Norm, Property, Query, Radius, SpecQuery, Witness
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What one query (or, for `measure`, one instance) may cost; None means no limit.
+
+    `seconds` are CPU seconds, `memory` bytes of resident memory of the process, `nodes` branch-and-bound nodes
+    (for runs that must repeat exactly).
+    """
+
+    seconds: float | None = 60.0
+    memory: int | None = None
+    nodes: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.seconds is not None:
+            object.__setattr__(self, "seconds", number(self.seconds, "budget seconds", low=0.0, strict=True))
+        if self.memory is not None:
+            object.__setattr__(self, "memory", byte_size(self.memory, "budget memory"))
+            if self.memory == 0:
+                raise InputError("budget memory: expected a size above 0, got 0")
+        if self.nodes is not None:
+            whole(self.nodes, "budget nodes", low=1)
+
+
+class Clock:
+    """CPU and wall seconds of this process since the clock was made."""
+
+    def __init__(self) -> None:
+        self._cpu = time.process_time()
+        self._wall = time.perf_counter()
+
+    @property
+    def cpu(self) -> float:
+        """CPU seconds so far."""
+        return time.process_time() - self._cpu
+
+    @property
+    def wall(self) -> float:
+        """Wall-clock seconds so far."""
+        return time.perf_counter() - self._wall
+
+
+@runtime_checkable
+class Decider(Protocol):
+    """Anything that answers queries. Parameters that change answers belong into `name`/`version`-like identity."""
+
+    @property
+    def identity(self) -> str:
+        """Name, version and parameters in one stable line: part of every stored result's key."""
+        ...
+
+    @property
+    def proves(self) -> bool:
+        """Whether it can answer ROBUST."""
+        ...
+
+    @property
+    def refutes(self) -> bool:
+        """Whether it can answer BROKEN."""
+        ...
+
+    def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
+        """One answer a query, in order. Misuse raises; time, memory and failures are answers."""
+        ...
+
+
+@runtime_checkable
+class Measurer(Protocol):
+    """A decider that finds radii itself, which `search: direct` drives."""
+
+    def measure(
+        self,
+        classifier: Classifier,
+        instances: Sequence[Instance],
+        property: Property,
+        norm: Norm,
+        budget: Budget,
+        *,
+        tolerance: float,
+        limit: float | None = None,
+        progress: Callable[[int, Radius], None] | None = None,
+    ) -> list[Radius]:
+        """One radius an instance, in order; `progress` is called with the position of each that improves."""
+        ...
+
+
+@runtime_checkable
+class SpecDecider(Protocol):
+    """A decider that also answers general linear specifications over boxes, as VNN-LIB asks."""
+
+    def decide_spec(self, classifier: Classifier, query: SpecQuery, budget: Budget) -> Answer:
+        """ROBUST when no input of the box violates the specification, BROKEN with an input that does."""
+        ...
+
+
+def replay(classifier: Classifier, query: Query, x: Any) -> Witness | None:
+    """The witness if x lies in the ball and the domain and breaks the property on the original model, else None.
+
+    The input is rounded to float32, as the model would get it; the model runs in its own runtime; distances are
+    taken in float64. A tie with the label breaks classification.
+    """
+    value = np.asarray(x, dtype=np.float32).reshape(query.instance.x.shape)
+    if not np.isfinite(value).all() or not query.ball(classifier.domain).contains(value):
+        return None
+    return witness_at(classifier, query, value)
+
+
+def witness_at(classifier: Classifier, query: Query, value: Any) -> Witness | None:
+    """Like `replay`, for a value already known to lie in the domain; the query's ε is not looked at."""
+    value = np.asarray(value, dtype=np.float32).reshape(query.instance.x.shape)
+    both = classifier.reference(np.stack([query.instance.x, value]))
+    outputs = both[1]
+    if not np.isfinite(outputs).all():
+        return None
+    label = query.instance.label
+    spec = query.property.violations(classifier.classes, label, both[0])
+    if not spec.violated(outputs):
+        return None
+    others = outputs.astype(np.float64).copy()
+    others[label] = -np.inf
+    top = int(np.argmax(others))
+    prediction = top if others[top] >= outputs[label] else label
+    return Witness(value, query.norm.distance(value, query.instance.x), prediction, outputs)
+
+
+def replay_spec(classifier: Classifier, query: SpecQuery, x: Any) -> Witness | None:
+    """The witness if x lies in the box and its outputs on the original model violate the specification, else None."""
+    value = np.asarray(x, dtype=np.float32).reshape(classifier.input_shape)
+    flat = value.astype(np.float64).ravel()
+    if not (np.all(flat >= query.lower.ravel()) and np.all(flat <= query.upper.ravel())):
+        return None
+    outputs = classifier.reference(value[None])[0]
+    if not np.isfinite(outputs).all() or not query.spec.violated(outputs):
+        return None
+    return Witness(value, 0.0, int(np.argmax(outputs)), outputs)

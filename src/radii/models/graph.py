@@ -1,0 +1,100 @@
+"""Graph: the one small intermediate form that every network becomes.
+
+A graph is a list of nodes in topological order; a node applies one operator to earlier nodes. Shapes never include the
+batch: values are tensors of shape (batch, *shape). Operators are either *affine* in their inputs (they have `adjoint` and
+`absolute`, which is all that bounds and exact solvers need) or one of a few *activations*.
+
+    affine      Dense · Conv · ConvTranspose · Scale · AveragePool · Sum · Reshape · Transpose · Select · Pad · Add · Concat
+    activations Relu · LeakyRelu · Clip · Sigmoid · Tanh · MaxPool · Product
+    last only   Softmax (kept for probabilities, dropped for margins)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+
+import torch
+from torch import Tensor
+
+from radii.models.operators import Operator, Softmax
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One value of the network: an operator applied to the values of earlier nodes. The input has no operator."""
+
+    operator: Operator | None
+    inputs: tuple[int, ...]
+    shape: Shape
+    name: str = ""
+
+    @property
+    def size(self) -> int:
+        """How many numbers the value holds."""
+        return prod(self.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A network: node 0 is the input, the last node is the output."""
+
+    nodes: tuple[Node, ...]
+
+    @property
+    def input_shape(self) -> Shape:
+        """The shape of one input, without the batch."""
+        return self.nodes[0].shape
+
+    @property
+    def output_shape(self) -> Shape:
+        """The shape of one output, without the batch."""
+        return self.nodes[-1].shape
+
+    @cached_property
+    def logits(self) -> Graph:
+        """The graph without a final softmax: what margins are computed on."""
+        nodes = self.nodes
+        while len(nodes) > 1 and isinstance(nodes[-1].operator, Softmax):
+            nodes = self._upto(nodes[-1].inputs[0]).nodes
+        return Graph(nodes) if len(nodes) != len(self.nodes) else self
+
+    def _upto(self, index: int) -> Graph:
+        """The graph that computes one node: everything it does not need is left out."""
+        needed = {index}
+        for i in range(index, -1, -1):
+            if i in needed:
+                needed.update(self.nodes[i].inputs)
+        order = sorted(needed | {0})
+        place = {old: new for new, old in enumerate(order)}
+        return Graph(tuple(replace(self.nodes[i], inputs=tuple(place[j] for j in self.nodes[i].inputs)) for i in order))
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The outputs of a batch of inputs of shape (batch, *input_shape), in the dtype and on the device of x."""
+        return self.values(x)[-1]
+
+    def values(self, x: Tensor) -> list[Tensor]:
+        """The values of all nodes for a batch of inputs."""
+        results: list[Tensor] = []
+        for node in self.nodes:
+            if node.operator is None:
+                results.append(x)
+            else:
+                results.append(node.operator(*(results[i] for i in node.inputs)))
+        return results
+
+    def to(self, dtype: torch.dtype, device: torch.device | str = "cpu") -> Graph:
+        """The same graph with its constants in another dtype and on another device (cached)."""
+        key = (dtype, str(device))
+        cache: dict[tuple[torch.dtype, str], Graph] = self.__dict__.setdefault("_converted", {})
+        if key not in cache:
+            cache[key] = Graph(
+                tuple(
+                    node if node.operator is None else replace(node, operator=node.operator.to(dtype, device))
+                    for node in self.nodes
+                )
+            )
+        return cache[key]

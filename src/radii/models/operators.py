@@ -1,0 +1,458 @@
+"""The operators of the graph: plain frozen values that compute on batches of tensors.
+
+An affine operator maps its inputs x to L(x) + c. It offers
+    __call__(*x)       the value,
+    linear(*x)         L(x) alone, without the constant,
+    adjoint(y, shapes) the transpose Lᵀ(y), one tensor an input: how coefficients travel backwards,
+    absolute()         the operator with |L| and |c|: how rounding errors and magnitudes travel,
+    terms              the longest dot product in L: what Higham's γ is charged for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from math import prod
+from typing import Any, ClassVar, Self
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """Something that maps batches of tensors to a batch of tensors."""
+
+    affine: ClassVar[bool] = False
+
+    def __call__(self, *x: Tensor) -> Tensor:
+        """The value of the operator."""
+        raise TypeError(f"{type(self).__name__} has no value")
+
+    def to(self, dtype: torch.dtype, device: torch.device | str = "cpu") -> Self:
+        """The same operator with its tensors in another dtype and on another device."""
+        moved: dict[str, Any] = {}
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if isinstance(value, Tensor):
+                moved[item.name] = value.to(device=device, dtype=dtype if value.is_floating_point() else value.dtype)
+        return replace(self, **moved)
+
+
+@dataclass(frozen=True, eq=False)
+class Affine(Operator):
+    """An operator that is affine in its inputs; see the module's text."""
+
+    affine: ClassVar[bool] = True
+
+    def linear(self, *x: Tensor) -> Tensor:
+        """The linear part alone."""
+        return self(*x)
+
+    def adjoint(self, y: Tensor, shapes: tuple[Shape, ...]) -> tuple[Tensor, ...]:
+        """The transpose of the linear part applied to y, one tensor for each input shape."""
+        zeros = tuple(torch.zeros((y.shape[0], *s), dtype=y.dtype, device=y.device) for s in shapes)
+        _, pullback = torch.func.vjp(lambda *x: self.linear(*x), *zeros)
+        return tuple(pullback(y))
+
+    def absolute(self) -> Affine:
+        """The operator with the absolute values of its linear part and of its constant."""
+        return self
+
+    @property
+    def terms(self) -> int:
+        """The longest sum of products in one output (1 when values are only moved or scaled)."""
+        return 1
+
+
+def _abs(value: Tensor | None) -> Tensor | None:
+    return None if value is None else value.abs()
+
+
+@dataclass(frozen=True, eq=False)
+class Dense(Affine):
+    """Contracts `axis` (counted without the batch) with the second dimension of weight: a matrix product."""
+
+    weight: Tensor
+    bias: Tensor | None = None
+    axis: int = -1
+
+    def linear(self, *x: Tensor) -> Tensor:
+        (value,) = x
+        if self.axis in (-1, value.dim() - 2):
+            return value @ self.weight.T
+        axis = self.axis + 1 if self.axis >= 0 else self.axis
+        return (value.movedim(axis, -1) @ self.weight.T).movedim(-1, axis)
+
+    def __call__(self, *x: Tensor) -> Tensor:
+        value = self.linear(*x)
+        if self.bias is None:
+            return value
+        if self.axis in (-1, value.dim() - 2):
+            return value + self.bias
+        axis = self.axis if self.axis >= 0 else self.axis + value.dim() - 1
+        return value + self.bias.reshape([-1 if i == axis else 1 for i in range(value.dim() - 1)])
+
+    def adjoint(self, y: Tensor, shapes: tuple[Shape, ...]) -> tuple[Tensor, ...]:
+        if self.axis in (-1, y.dim() - 2):
+            return (y @ self.weight,)
+        axis = self.axis + 1 if self.axis >= 0 else self.axis
+        return ((y.movedim(axis, -1) @ self.weight).movedim(-1, axis),)
+
+    def absolute(self) -> Dense:
+        return replace(self, weight=self.weight.abs(), bias=_abs(self.bias))
+
+    @property
+    def terms(self) -> int:
+        return max(self.weight.shape) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class Conv(Affine):
+    """A convolution of 1, 2 or 3 spatial dimensions; `pads` are (begin…, end…) as in ONNX."""
+
+    weight: Tensor
+    bias: Tensor | None = None
+    stride: Shape = (1, 1)
+    pads: Shape = (0, 0, 0, 0)
+    dilation: Shape = (1, 1)
+    groups: int = 1
+
+    def _run(self, value: Tensor, bias: Tensor | None) -> Tensor:
+        padded, padding = _pad_for(value, self.pads)
+        run = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}[self.weight.dim() - 2]
+        return run(padded, self.weight, bias, self.stride, padding, self.dilation, self.groups)  # type: ignore[operator]
+
+    def linear(self, *x: Tensor) -> Tensor:
+        return self._run(x[0], None)
+
+    def __call__(self, *x: Tensor) -> Tensor:
+        return self._run(x[0], self.bias)
+
+    def adjoint(self, y: Tensor, shapes: tuple[Shape, ...]) -> tuple[Tensor, ...]:
+        spatial = self.weight.dim() - 2
+        run = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}[spatial]
+        full = run(y, self.weight, None, self.stride, 0, 0, self.groups, self.dilation)  # type: ignore[operator]
+        begin, size = self.pads[:spatial], shapes[0][1:]
+        missing = [max(0, b + s - n) for b, s, n in zip(begin, size, full.shape[2:])]
+        full = F.pad(full, [v for m in reversed(missing) for v in (0, m)])
+        for axis, (b, s) in enumerate(zip(begin, size)):
+            full = full.narrow(axis + 2, b, s)
+        return (full,)
+
+    def absolute(self) -> Conv:
+        return replace(self, weight=self.weight.abs(), bias=_abs(self.bias))
+
+    @property
+    def terms(self) -> int:
+        kernel = prod(self.weight.shape[2:])
+        return max(self.weight.shape[1], self.weight.shape[0] // self.groups) * kernel + 1
+
+
+def _pad_for(value: Tensor, pads: Shape) -> tuple[Tensor, Any]:
+    """The value padded by hand where begin and end differ, and the symmetric padding left for the convolution."""
+    spatial = len(pads) // 2
+    begin, end = pads[:spatial], pads[spatial:]
+    if begin == end:
+        return value, tuple(begin)
+    return F.pad(value, [v for b, e in zip(reversed(begin), reversed(end)) for v in (b, e)]), 0
+
+
+@dataclass(frozen=True, eq=False)
+class ConvTranspose(Affine):
+    """A transposed convolution; symmetric `padding`."""
+
+    weight: Tensor
+    bias: Tensor | None = None
+    stride: Shape = (1, 1)
+    padding: Shape = (0, 0)
+    output_padding: Shape = (0, 0)
+    dilation: Shape = (1, 1)
+    groups: int = 1
+
+    def _run(self, value: Tensor, bias: Tensor | None) -> Tensor:
+        run = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}[self.weight.dim() - 2]
+        return run(  # type: ignore[operator]
+            value, self.weight, bias, self.stride, self.padding, self.output_padding, self.groups, self.dilation
+        )
+
+    def linear(self, *x: Tensor) -> Tensor:
+        return self._run(x[0], None)
+
+    def __call__(self, *x: Tensor) -> Tensor:
+        return self._run(x[0], self.bias)
+
+    def absolute(self) -> ConvTranspose:
+        return replace(self, weight=self.weight.abs(), bias=_abs(self.bias))
+
+    @property
+    def terms(self) -> int:
+        kernel = prod(self.weight.shape[2:])
+        return max(self.weight.shape[0] // self.groups, self.weight.shape[1]) * kernel + 1
+
+
+@dataclass(frozen=True, eq=False)
+class Scale(Affine):
+    """x · scale + shift, each broadcast against the value (batch normalisation, constants added or multiplied).
+
+    `rounded` says that scale or shift were themselves computed, so their last digit is not exact.
+    """
+
+    scale: Tensor | None = None
+    shift: Tensor | None = None
+    rounded: bool = False
+
+    def linear(self, *x: Tensor) -> Tensor:
+        return x[0] if self.scale is None else x[0] * self.scale
+
+    def __call__(self, *x: Tensor) -> Tensor:
+        value = self.linear(*x)
+        return value if self.shift is None else value + self.shift
+
+    def adjoint(self, y: Tensor, shapes: tuple[Shape, ...]) -> tuple[Tensor, ...]:
+        return (y if self.scale is None else y * self.scale,)
+
+    def absolute(self) -> Scale:
+        return replace(self, scale=_abs(self.scale), shift=_abs(self.shift))
+
+    @property
+    def terms(self) -> int:
+        return 8 if self.rounded else 2
+
+
+@dataclass(frozen=True, eq=False)
+class AveragePool(Affine):
+    """The mean over windows; `include_pad` counts the padding in the mean."""
+
+    kernel: Shape
+    stride: Shape
+    pads: Shape
+    include_pad: bool = False
+    ceil: bool = False
+
+    def linear(self, *x: Tensor) -> Tensor:
+        spatial = len(self.kernel)
+        run = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}[spatial]
+        begin, end = self.pads[:spatial], self.pads[spatial:]
+        if begin == end:
+            return run(x[0], self.kernel, self.stride, begin, self.ceil, self.include_pad)  # type: ignore[operator]
+        padded, _ = _pad_for(x[0], self.pads)
+        total = run(padded, self.kernel, self.stride, 0, self.ceil, True)  # type: ignore[operator]
+        if self.include_pad:
+            return torch.as_tensor(total)
+        ones, _ = _pad_for(torch.ones_like(x[0][:1, :1]), self.pads)
+        return torch.as_tensor(total / run(ones, self.kernel, self.stride, 0, self.ceil, True))  # type: ignore[operator]
+
+    def __call__(self, *x: Tensor) -> Tensor:
+        return self.linear(*x)
+
+    @property
+    def terms(self) -> int:
+        return prod(self.kernel) + 2
+
+
+@dataclass(frozen=True, eq=False)
+class Sum(Affine):
+    """The sum or mean over axes (counted without the batch)."""
+
+    axes: Shape
+    mean: bool = False
+    keep: bool = True
+    length: int = 1
+
+    def linear(self, *x: Tensor) -> Tensor:
+        axes = [a + 1 for a in self.axes]
+        return x[0].mean(axes, keepdim=self.keep) if self.mean else x[0].sum(axes, keepdim=self.keep)
+
+    def __call__(self, *x: Tensor) -> Tensor:
+        return self.linear(*x)
+
+    @property
+    def terms(self) -> int:
+        return self.length + 2
+
+
+@dataclass(frozen=True, eq=False)
+class Reshape(Affine):
+    """The same numbers in another shape."""
+
+    shape: Shape
+
+    def __call__(self, *x: Tensor) -> Tensor:
+        return x[0].reshape(x[0].shape[0], *self.shape)
+
+    def adjoint(self, y: Tensor, shapes: tuple[Shape, ...]) -> tuple[Tensor, ...]:
+        return (y.reshape(y.shape[0], *shapes[0]),)
+
+
+@dataclass(frozen=True, eq=False)
+class Transpose(Affine):
+    """The same numbers with axes permuted (counted without the batch)."""
+
+    order: Shape
+
+    def __call__(self, *x: Tensor) -> Tensor:
+        return x[0].permute(0, *(a + 1 for a in self.order))
+
+    def adjoint(self, y: Tensor, shapes: tuple[Shape, ...]) -> tuple[Tensor, ...]:
+        inverse = sorted(range(len(self.order)), key=self.order.__getitem__)
+        return (y.permute(0, *(a + 1 for a in inverse)),)
+
+
+@dataclass(frozen=True, eq=False)
+class Select(Affine):
+    """The entries `indices` of one axis (counted without the batch): slices, splits and constant gathers."""
+
+    indices: Tensor
+    axis: int
+
+    def __call__(self, *x: Tensor) -> Tensor:
+        return x[0].index_select(self.axis + 1, self.indices)
+
+    def adjoint(self, y: Tensor, shapes: tuple[Shape, ...]) -> tuple[Tensor, ...]:
+        zeros = torch.zeros((y.shape[0], *shapes[0]), dtype=y.dtype, device=y.device)
+        return (zeros.index_add(self.axis + 1, self.indices, y),)
+
+    @property
+    def terms(self) -> int:
+        return int(torch.bincount(self.indices).max()) if self.indices.numel() else 1
+
+
+@dataclass(frozen=True, eq=False)
+class Pad(Affine):
+    """Constant padding; `pads` are (begin…, end…) over all axes but the batch."""
+
+    pads: Shape
+    value: float = 0.0
+
+    def _run(self, value: Tensor, fill: float) -> Tensor:
+        axes = len(self.pads) // 2
+        begin, end = self.pads[:axes], self.pads[axes:]
+        return F.pad(value, [v for b, e in zip(reversed(begin), reversed(end)) for v in (b, e)], value=fill)
+
+    def linear(self, *x: Tensor) -> Tensor:
+        return self._run(x[0], 0.0)
+
+    def __call__(self, *x: Tensor) -> Tensor:
+        return self._run(x[0], self.value)
+
+    def absolute(self) -> Pad:
+        return replace(self, value=abs(self.value))
+
+
+@dataclass(frozen=True, eq=False)
+class Add(Affine):
+    """The sum of two branches, broadcast against each other."""
+
+    def __call__(self, *x: Tensor) -> Tensor:
+        return x[0] + x[1]
+
+    def adjoint(self, y: Tensor, shapes: tuple[Shape, ...]) -> tuple[Tensor, ...]:
+        if all(tuple(y.shape[1:]) == s for s in shapes):
+            return (y, y)
+        return super().adjoint(y, shapes)
+
+    @property
+    def terms(self) -> int:
+        return 2
+
+
+@dataclass(frozen=True, eq=False)
+class Concat(Affine):
+    """Several branches one after the other along an axis (counted without the batch)."""
+
+    axis: int
+
+    def __call__(self, *x: Tensor) -> Tensor:
+        return torch.cat(x, dim=self.axis + 1)
+
+    def adjoint(self, y: Tensor, shapes: tuple[Shape, ...]) -> tuple[Tensor, ...]:
+        return tuple(y.split([s[self.axis] for s in shapes], dim=self.axis + 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Relu(Operator):
+    """max(x, 0)."""
+
+    def __call__(self, *x: Tensor) -> Tensor:
+        return F.relu(x[0])
+
+
+@dataclass(frozen=True, eq=False)
+class LeakyRelu(Operator):
+    """x where it is positive, slope · x elsewhere."""
+
+    slope: float = 0.01
+
+    def __call__(self, *x: Tensor) -> Tensor:
+        return F.leaky_relu(x[0], self.slope)
+
+
+@dataclass(frozen=True, eq=False)
+class Clip(Operator):
+    """x cut to [low, high]; an infinite end does not cut."""
+
+    low: float
+    high: float
+
+    def __call__(self, *x: Tensor) -> Tensor:
+        return x[0].clamp(self.low, self.high)
+
+
+@dataclass(frozen=True, eq=False)
+class Sigmoid(Operator):
+    """1 / (1 + exp(−x))."""
+
+    def __call__(self, *x: Tensor) -> Tensor:
+        return torch.sigmoid(x[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Tanh(Operator):
+    """The hyperbolic tangent."""
+
+    def __call__(self, *x: Tensor) -> Tensor:
+        return torch.tanh(x[0])
+
+
+@dataclass(frozen=True, eq=False)
+class MaxPool(Operator):
+    """The largest value of each window; padding never wins."""
+
+    kernel: Shape
+    stride: Shape
+    pads: Shape
+    dilation: Shape
+    ceil: bool = False
+
+    def __call__(self, *x: Tensor) -> Tensor:
+        spatial = len(self.kernel)
+        run = {1: F.max_pool1d, 2: F.max_pool2d, 3: F.max_pool3d}[spatial]
+        begin, end = self.pads[:spatial], self.pads[spatial:]
+        value: Tensor = x[0]
+        if begin == end and all(2 * b <= k for b, k in zip(begin, self.kernel)):
+            return run(value, self.kernel, self.stride, begin, self.dilation, self.ceil)
+        widths = [v for b, e in zip(reversed(begin), reversed(end)) for v in (b, e)]
+        return run(F.pad(value, widths, value=-torch.inf), self.kernel, self.stride, 0, self.dilation, self.ceil)
+
+
+@dataclass(frozen=True, eq=False)
+class Product(Operator):
+    """The product of two branches, broadcast against each other."""
+
+    def __call__(self, *x: Tensor) -> Tensor:
+        return x[0] * x[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Softmax(Operator):
+    """Probabilities (or their logarithms) over the last axis; only as the last operator of a network."""
+
+    log: bool = False
+
+    def __call__(self, *x: Tensor) -> Tensor:
+        flat = x[0].flatten(1)
+        out = torch.log_softmax(flat, dim=1) if self.log else torch.softmax(flat, dim=1)
+        return out.reshape(x[0].shape)
