@@ -1,1 +1,20 @@
+"""Runners map picklable functions over keyed tasks: in process, on local processes, on a Ray cluster."""
 
+from __future__ import annotations
+
+from radii.runners.base import Failure, Limits, Outcome, Reason, Runner, Task
+from radii.runners.order import fair_order
+from radii.runners.processes import ProcessRunner
+from radii.runners.serial import SerialRunner
+
+__all__ = [
+    "Failure",
+    "Limits",
+    "Outcome",
+    "ProcessRunner",
+    "Reason",
+    "Runner",
+    "SerialRunner",
+    "Task",
+    "fair_order",
+]

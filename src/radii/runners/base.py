@@ -5,9 +5,10 @@ A runner maps picklable functions over keyed tasks. It knows nothing of what the
 
 from __future__ import annotations
 
+import importlib
 import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import islice
@@ -127,7 +128,7 @@ class Runner(ABC):
     def close(self) -> None:
         """Stop everything and leave no process behind; safe to call twice."""
 
-    def run(self, tasks: Iterable[Task]) -> Iterator[Outcome]:
+    def run(self, tasks: Iterable[Task]) -> Generator[Outcome, None, None]:
         """Outcomes of the tasks as they finish; tasks are drawn lazily, a few per worker ahead.
 
         Closing the iterator early cancels what it has submitted. Do not mix with `submit`.
@@ -169,8 +170,7 @@ def packed(task: Task) -> bytes:
         if getattr(task.function, "__module__", None) != "__main__":
             return pickle.dumps(call, pickle.HIGHEST_PROTOCOL)
         # A function of the user's own script is not importable by a worker; cloudpickle sends its code.
-        import cloudpickle  # noqa: PLC0415
-
+        cloudpickle = importlib.import_module("cloudpickle")
         return bytes(cloudpickle.dumps(call, pickle.HIGHEST_PROTOCOL))
     except ImportError:
         raise InputError(

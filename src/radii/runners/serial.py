@@ -20,9 +20,12 @@ class SerialRunner(Runner):
     def __init__(self) -> None:
         self._queue: deque[Task] = deque()
         self._cancelled: deque[str] = deque()
+        self._closed = False
 
     def submit(self, task: Task) -> None:
         """Queue a task; nothing runs yet."""
+        if self._closed:
+            raise InputError("runner: expected an open runner, got one that was closed")
         if any(task.key == other.key for other in self._queue) or task.key in self._cancelled:
             raise InputError(f"task {task.key!r}: expected a key that is not pending, got it twice")
         self._queue.append(task)
@@ -49,5 +52,6 @@ class SerialRunner(Runner):
 
     def close(self) -> None:
         """Forget what has not started."""
+        self._closed = True
         self._queue.clear()
         self._cancelled.clear()

@@ -1,0 +1,98 @@
+"""One worker process as the pool sees it: its task, its clock, its limits and its end."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+import time
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+
+import psutil
+
+from radii.runners._watch import end_group, end_tree, usage
+from radii.runners._worker import BEGIN
+from radii.runners.base import Failure, Limits, Outcome, Reason, Task
+
+LOADING_SECONDS = 120.0  # how much longer than its wall limit a task may take to import its modules
+
+
+@dataclass
+class Job:
+    """A task on its way: its bytes and how often it was tried."""
+
+    task: Task
+    call: bytes
+    attempts: int = 0
+
+
+class Member:
+    """A worker process that runs one job at a time."""
+
+    def __init__(self, index: int, pid: int, link: Connection) -> None:
+        self.index = index
+        self.pid = pid
+        self.link = link
+        self.process = psutil.Process(pid)
+        self.job: Job | None = None
+        self._begun: float | None = None
+        self._sent = 0.0
+        self._cpu_before = 0.0
+        self._cpu = 0.0
+        self._peak = 0
+
+    def start(self, job: Job) -> None:
+        """Send the job to the process; raises `OSError` when the process is gone."""
+        self.job, self._begun, self._sent = job, None, time.monotonic()
+        self._cpu, self._peak = 0.0, 0
+        job.attempts += 1
+        self.link.send_bytes(pickle.dumps((job.task.key, job.call)))
+
+    def hear(self) -> Outcome | None:
+        """The outcome when the process has sent it; raises `EOFError` or `OSError` when the process is gone."""
+        message = self.link.recv_bytes()
+        if message.startswith(BEGIN):
+            self._begun, self._cpu_before = time.monotonic(), pickle.loads(message[len(BEGIN) :])
+            return None
+        outcome: Outcome = pickle.loads(message)
+        peak = None if outcome.peak_memory is None else max(outcome.peak_memory, self._peak)
+        job, self.job = self.job, None
+        return dataclasses.replace(outcome, peak_memory=peak or self._peak or None, attempts=job.attempts if job else 1)
+
+    def breach(self) -> Failure | None:
+        """Which limit the running job has passed, if any."""
+        if self.job is None:
+            return None
+        memory, cpu = usage(self.pid)
+        if self._begun is not None:
+            self._cpu = max(self._cpu, cpu - self._cpu_before)
+        self._peak = max(self._peak, memory)
+        return self._passed(self.job.task.limits)
+
+    def _passed(self, limits: Limits) -> Failure | None:
+        wall = time.monotonic() - (self._begun or self._sent + LOADING_SECONDS)
+        if limits.memory_bytes is not None and self._peak > limits.memory_bytes:
+            used = f"{self._peak / 2**20:.0f} MiB of {limits.memory_bytes / 2**20:.0f} MiB"
+            return Failure(reason=Reason.MEMORY, message=f"stopped at its memory limit: {used}")
+        if limits.cpu_seconds is not None and self._cpu > limits.cpu_seconds:
+            return Failure(reason=Reason.TIME, message=f"stopped at its limit of {limits.cpu_seconds:g} CPU seconds")
+        if limits.wall_seconds is not None and wall > limits.wall_seconds:
+            return Failure(reason=Reason.TIME, message=f"stopped at its limit of {limits.wall_seconds:g} wall seconds")
+        return None
+
+    def end(self, failure: Failure) -> Outcome | None:
+        """Kill the process with all its children; the outcome of the job it had."""
+        self.breach()  # a last look at what it has used
+        end_tree(self.process)
+        end_group(self.pid)
+        self.link.close()
+        if self.job is None:
+            return None
+        return Outcome(
+            key=self.job.task.key,
+            failure=failure,
+            cpu_seconds=max(0.0, self._cpu),
+            wall_seconds=time.monotonic() - (self._begun or self._sent),
+            peak_memory=self._peak or None,
+            attempts=self.job.attempts,
+        )

@@ -1,0 +1,152 @@
+"""What only the local pool promises: warm workers, bounded threads, and no process left whatever happens."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from radii.errors import InputError
+from radii.runners import Limits, ProcessRunner, Reason, Task
+from radii.runners.processes import cores
+from radii.testing.runner_exam import eventually, gone, take, touch_and_sleep, with_child, written
+
+DRIVER = """
+import sys, time
+from radii.runners import ProcessRunner, Task
+from radii.testing.runner_exam import with_child
+
+def local(x):
+    return x + 1
+
+with ProcessRunner(2) as runner:
+    print(next(runner.run([Task(key="own", function=local, args=(1,))])).value, flush=True)
+    try:
+        for outcome in runner.run([Task(key=p, function=with_child, args=(p,)) for p in sys.argv[1:]]):
+            print(outcome, flush=True)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+print("left", flush=True)
+"""
+
+
+def environment(name: str) -> str | None:
+    return os.environ.get(name)
+
+
+def loaded(module: str) -> bool:
+    return module in sys.modules
+
+
+def parent() -> int:
+    return os.getppid()
+
+
+def shout() -> None:
+    os.write(1, b"noise")
+
+
+def driver(tmp_path: Path) -> tuple[subprocess.Popen[str], list[int]]:
+    script = tmp_path / "driver.py"
+    script.write_text(DRIVER)
+    paths = [tmp_path / "one", tmp_path / "two"]
+    process = subprocess.Popen([sys.executable, script, *paths], stdout=subprocess.PIPE, text=True)
+    assert eventually(lambda: all(written(path) for path in paths), 60)
+    pids = [pid for path in paths if (pid := written(path)) is not None]
+    family = [child.pid for child in psutil.Process(process.pid).children(recursive=True)]
+    assert set(pids) < set(family)
+    return process, family
+
+
+def test_ctrl_c_finishes_cleanly(tmp_path: Path) -> None:
+    process, family = driver(tmp_path)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=20)
+    assert output.split() == ["2", "interrupted", "left"]
+    assert process.returncode == 0
+    assert eventually(lambda: all(gone(pid) for pid in family))
+
+
+def test_a_killed_driver_leaves_no_process(tmp_path: Path) -> None:
+    process, family = driver(tmp_path)
+    process.kill()
+    process.communicate()
+    assert eventually(lambda: all(gone(pid) for pid in family))
+
+
+def test_a_killed_zygote_is_replaced() -> None:
+    with ProcessRunner(1) as runner:
+        runner.submit(Task(key="a", function=parent))
+        zygote = psutil.Process(take(runner).value)
+        runner.submit(Task(key="b", function=time.sleep, args=(60,), limits=Limits(wall_seconds=50)))
+        time.sleep(0.2)
+        zygote.kill()
+        assert take(runner).reason is Reason.CRASH
+        runner.submit(Task(key="c", function=parent))
+        assert take(runner).value != zygote.pid
+
+
+def test_a_worker_killed_by_the_system_is_a_recorded_crash(tmp_path: Path) -> None:
+    with ProcessRunner(1) as runner:
+        path = tmp_path / "pid"
+        runner.submit(Task(key="a", function=touch_and_sleep, args=(str(path), 60)))
+        assert eventually(lambda: written(path))
+        os.kill(int(path.read_text()), signal.SIGKILL)
+        outcome = take(runner)
+    assert outcome.reason is Reason.CRASH
+    assert outcome.failure is not None
+    assert "SIGKILL" in outcome.failure.message
+    assert "memory" in outcome.failure.message
+
+
+def test_cancellation_is_quick_and_leaves_nothing(tmp_path: Path) -> None:
+    with ProcessRunner(1) as runner:
+        path = tmp_path / "pid"
+        runner.submit(Task(key="a", function=with_child, args=(str(path),)))
+        assert eventually(lambda: written(path))
+        family = [child.pid for child in psutil.Process().children(recursive=True)]
+        assert runner.cancel("a")
+        assert take(runner, 1).reason is Reason.CANCELLED
+        assert eventually(lambda: gone(int(path.read_text())), 1)
+    assert eventually(lambda: all(gone(pid) for pid in family), 5)
+
+
+def test_workers_times_threads_stay_within_the_cores() -> None:
+    with ProcessRunner(cores()) as runner:
+        runner.submit(Task(key="a", function=environment, args=("OMP_NUM_THREADS",)))
+        assert take(runner).value == "1"
+    with pytest.raises(InputError, match=f"within {cores()} cores, got 1 × {cores() + 1}"):
+        ProcessRunner(1, threads=cores() + 1)
+    with pytest.raises(InputError, match="workers: expected a whole number of at least 1, got 0"):
+        ProcessRunner(0)
+
+
+def test_workers_are_warm_and_share_devices() -> None:
+    with ProcessRunner(2, preload=["colorsys"], devices=["0", "1"]) as runner:
+        runner.submit(Task(key="module", function=loaded, args=("colorsys",)))
+        assert take(runner).value is True
+        for key in "ab":
+            runner.submit(Task(key=key, function=environment, args=("CUDA_VISIBLE_DEVICES",)))
+        assert {take(runner).value for _ in "ab"} <= {"0", "1"}
+
+
+def test_a_module_that_cannot_be_preloaded_is_named() -> None:
+    runner = ProcessRunner(1, preload=["no_such_module"])
+    with pytest.raises(InputError, match="no_such_module"):
+        runner.submit(Task(key="a", function=parent))
+    runner.close()
+
+
+def test_what_tasks_print_stays_out_of_standard_output(capfd: pytest.CaptureFixture[str]) -> None:
+    with ProcessRunner(1) as runner:
+        runner.submit(Task(key="a", function=shout))
+        assert take(runner).ok
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert captured.err == "noise"
