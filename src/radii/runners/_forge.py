@@ -94,6 +94,9 @@ class Forge:
 
     def close(self) -> None:
         """End the zygote, which ends every worker that is left."""
+        # Closing alone is not seen at the other end while another thread polls the socket.
+        with contextlib.suppress(OSError):
+            self.control.shutdown(socket.SHUT_RDWR)
         self.control.close()
         try:
             self.process.wait(5)
