@@ -1,0 +1,70 @@
+# Two commands matter: `make demo` and `make test`. Each does all its own set-up, on a machine that has
+# Python 3.11 or newer and make, and nothing else. Pass PYTHON=/path/to/python3.12 to choose an interpreter.
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.radii-setup
+OUT ?= out/demo
+WORKERS ?= 2
+
+# The first interpreter that is new enough.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& { echo $$p; break; }; done)
+
+# PyTorch always comes through constraints.txt: without the pin, pip may fetch gigabytes of GPU packages.
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
+
+.PHONY: help setup demo test lint types unit system bench docs clean
+
+help:
+	@echo "make demo    radii on three shipped networks, under a minute; pictures and tables in $(OUT)"
+	@echo "make test    format, lint, types and all tests"
+	@echo "make docs    the documentation site, in site/"
+	@echo "make bench   the benchmarks (BENCH=quick for a tenth of the work)"
+	@echo "make setup   only the virtual environment in $(VENV)"
+	@echo "make clean   remove what the other targets made"
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "radii needs Python 3.11 or newer; got none on PATH: install it or pass PYTHON=/path/to/python" >&2; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "radii needs Python 3.11 or newer; got $$($(PYTHON) --version 2>&1): pass PYTHON=/path/to/python" >&2; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
+		{ rm -rf $(VENV); echo "this Python cannot make virtual environments: install its venv module (Debian: apt install python3-venv)" >&2; exit 2; }
+	$(PIP) torch==2.13.0
+	$(PIP) -e '.[dev]'
+	@touch $@
+
+demo: setup
+	$(BIN)/radii demo --output $(OUT)
+
+test: setup lint types unit
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy
+
+# One torch thread a worker: more would only fight for the cores.
+unit: setup
+	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup $(TESTS)
+
+# A browser for the report's tests. Needs root; `make test` runs without it and says which tests it skipped.
+system:
+	@command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>&1 || \
+		{ command -v apt-get >/dev/null 2>&1 && test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -y -qq chromium; } || \
+		echo "no chromium here, and no apt-get as root to install it: browser tests will be skipped" >&2
+
+bench: setup
+	$(BIN)/python benchmarks/run.py $(BENCH)
+
+docs: setup
+	$(BIN)/mkdocs build --strict --quiet
+
+clean:
+	rm -rf $(VENV) site out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,139 @@
+"""Imports point downwards only: every import inside the package, lazy ones and those for typing included."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1] / "src" / "radii"
+
+LEVELS: dict[str, int] = {
+    "errors": 0,
+    "_check": 0,
+    "problem": 1,
+    "runners": 1,
+    "stats": 1,
+    "decide": 2,
+    "models": 2,
+    "data": 2,
+    "formats": 2,
+    "store": 2,
+    "zoo": 2,
+    "attacks": 3,
+    "bounds": 3,
+    "verifiers": 3,
+    "search": 4,
+    "train": 4,
+    "ensembles": 4,
+    "study": 5,
+    "report": 5,
+    "api": 6,
+    "__init__": 7,
+    "cli": 8,
+    "testing": 8,
+}
+# Arrows between neighbours of one level; everything else on a level stands apart.
+SIDEWAYS = {
+    ("_check", "errors"),
+    ("decide", "models"),
+    ("data", "models"),
+    ("verifiers", "attacks"),
+    ("verifiers", "bounds"),
+}
+VERSION_ONLY = {"__version__"}
+
+
+def parts() -> dict[str, list[Path]]:
+    """The files of each top-level part of the package."""
+    found: dict[str, list[Path]] = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        relative = path.relative_to(ROOT)
+        found.setdefault(relative.parts[0].removesuffix(".py"), []).append(path)
+    return found
+
+
+def imported(path: Path) -> Iterator[tuple[int, str]]:
+    """The line and the part of every import of the package's own modules in a file."""
+    package = ("radii", *path.relative_to(ROOT).parts[:-1])
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
+            origin = ".".join(piece for piece in (base, node.module or "") if piece)
+            names = [f"{origin}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            pieces = name.split(".")
+            if pieces[0] == "radii" and pieces[-1] not in VERSION_ONLY:
+                yield node.lineno, part_of(pieces)
+
+
+def part_of(pieces: list[str]) -> str:
+    """The part a dotted name lies in; a name that the package itself offers belongs to `__init__`."""
+    known = len(pieces) > 1 and ((ROOT / pieces[1]).is_dir() or (ROOT / f"{pieces[1]}.py").is_file())
+    return pieces[1] if known else "__init__"
+
+
+EDGES = [
+    (part, target, path.relative_to(ROOT), line)
+    for part, files in parts().items()
+    for path in files
+    for line, target in imported(path)
+    if target != part
+]
+
+
+def test_every_part_has_a_level() -> None:
+    unknown = set(parts()) - set(LEVELS)
+    assert not unknown, f"give these parts a level in the design and here: {sorted(unknown)}"
+
+
+def test_imports_point_downwards() -> None:
+    wrong = sorted(
+        f"{path}:{line}: {part} (level {LEVELS[part]}) imports {target} (level {LEVELS[target]})"
+        for part, target, path, line in EDGES
+        if LEVELS[target] >= LEVELS[part] and (part, target) not in SIDEWAYS
+    )
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_two_parts_import_each_other() -> None:
+    arrows = {(part, target) for part, target, _, _ in EDGES}
+    assert not sorted((a, b) for a, b in arrows if a < b and (b, a) in arrows)
+
+
+def test_the_walk_sees_imports() -> None:
+    """The test above would pass on an empty list: these arrows are known to exist."""
+    arrows = {(part, target) for part, target, _, _ in EDGES}
+    assert {("problem", "errors"), ("decide", "problem"), ("decide", "models")} <= arrows
+
+
+@pytest.mark.parametrize(
+    ("part", "banned"),
+    [
+        ("problem", {"torch", "onnx", "onnxruntime", "pandas", "sqlalchemy"}),
+        ("stats", {"torch", "onnx", "onnxruntime", "sqlalchemy", "matplotlib"}),
+        ("runners", {"torch", "onnx", "onnxruntime", "numpy", "pandas"}),
+        ("store", {"torch", "onnx", "onnxruntime", "matplotlib"}),
+    ],
+)
+def test_light_parts_stay_light(part: str, banned: set[str]) -> None:
+    """Roots must not load the heavy packages when they are imported."""
+    wrong = []
+    for path in parts().get(part, []):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names = [node.module]
+            wrong += [f"{path.relative_to(ROOT)}: {name}" for name in names if name.split(".")[0] in banned]
+    assert not wrong
+
+
+def test_no_file_outgrows_a_reader() -> None:
+    sizes = {path.relative_to(ROOT): len(path.read_text(encoding="utf-8").splitlines()) for path in ROOT.rglob("*.py")}
+    assert {str(path): lines for path, lines in sizes.items() if lines > 500} == {}
