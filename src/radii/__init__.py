@@ -1,5 +1,92 @@
-"""radii: how far can an input move before a neural network changes its mind?"""
+"""radii: how far can an input move before a neural network changes its mind?
+
+>>> import radii
+>>> dist = radii.Distribution.from_arrays(lower=[0.01, 0.03], upper=[0.02, 0.04])
+>>> dist.robust_accuracy(0.025).proven
+0.5
+"""
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from radii.api import distribution, load_classifier, load_dataset, radius
+    from radii.data import Dataset
+    from radii.decide import Budget, replay
+    from radii.errors import InputError, RadiiError
+    from radii.models.classifier import Classifier
+    from radii.problem import (
+        Answer,
+        Classification,
+        Domain,
+        Instance,
+        Lipschitz,
+        Norm,
+        Property,
+        Query,
+        Radius,
+        Standard,
+        Status,
+        StrongClassification,
+        Verdict,
+        Witness,
+    )
+    from radii.report.distribution import Distribution
+    from radii.stats import Guarantee
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "Answer",
+    "Budget",
+    "Classification",
+    "Classifier",
+    "Dataset",
+    "Distribution",
+    "Domain",
+    "Guarantee",
+    "InputError",
+    "Instance",
+    "Lipschitz",
+    "Norm",
+    "Property",
+    "Query",
+    "RadiiError",
+    "Radius",
+    "Standard",
+    "Status",
+    "StrongClassification",
+    "Verdict",
+    "Witness",
+    "__version__",
+    "distribution",
+    "load_classifier",
+    "load_dataset",
+    "radius",
+    "replay",
+]
+
+_HOME = {
+    **dict.fromkeys(("distribution", "load_classifier", "load_dataset", "radius"), "radii.api"),
+    **dict.fromkeys(("Budget", "replay"), "radii.decide"),
+    **dict.fromkeys(("InputError", "RadiiError"), "radii.errors"),
+    "Classifier": "radii.models.classifier",
+    "Dataset": "radii.data",
+    "Distribution": "radii.report.distribution",
+    "Guarantee": "radii.stats",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """The public name, loaded on first use: importing radii must stay fast and loads neither torch nor onnx."""
+    if name not in __all__:
+        raise AttributeError(f"module 'radii' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME.get(name, "radii.problem")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,127 @@
+"""`radii`: finds the command, and turns every outcome into an exit code and at most one line on stderr.
+
+Exit codes: 0 done; 1 done but a requested gate failed; 2 bad input; 3 partial, some work failed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from radii import __version__
+from radii._check import choice
+from radii.errors import InputError, RadiiError, StoreError
+
+# Command -> the module in radii.cli that holds it, in the order of `radii --help`. A module offers either a function
+# named like the command (dashes as underscores) or, for a command with sub-commands, a typer.Typer named `app`.
+COMMANDS = {
+    "demo": "demo",
+    "radius": "radius",
+    "verify": "verify",
+    "verifiers": "verifiers",
+    "datasets": "datasets",
+    "architectures": "architectures",
+}
+
+BAD_INPUT, PARTIAL = 2, 3
+# Typer carries its own click since 0.20 or so; the base of its usage errors is found, not imported.
+_Usage: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+
+
+class Commands(TyperGroup):
+    """A group whose commands are imported when they are asked for, so that `radii` starts fast."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        module = importlib.import_module(f"radii.cli.{COMMANDS[choice(cmd_name, 'command', COMMANDS)]}")
+        single = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+        if not hasattr(module, "app"):
+            single.command(cmd_name)(getattr(module, cmd_name.replace("-", "_")))
+        command = typer.main.get_command(getattr(module, "app", single))
+        command.name = cmd_name
+        return command
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"radii {__version__}")
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """How far can an input move before a neural network changes its mind?
+
+    Start with `radii demo`. Every command has a --help with an example.
+    """
+
+
+app = typer.Typer(
+    cls=Commands,
+    name="radii",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.callback(no_args_is_help=True)(_root)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command line and exit with its code."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """The exit code of one command line."""
+    try:
+        result = app(args=None if arguments is None else list(arguments), standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except BrokenPipeError:  # the reader of our output went away: `radii ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (KeyboardInterrupt, typer.Abort):
+        return _say("stopped", 130)
+    except Exception as error:
+        if os.environ.get("RADII_DEBUG"):
+            raise
+        return _outcome(error)
+
+
+def _outcome(error: Exception) -> int:
+    """The exit code of a failure, after its one line."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        typer.echo(error.format_message(), err=True)  # type: ignore[attr-defined]
+        return BAD_INPUT
+    if isinstance(error, _Usage):
+        path = getattr(getattr(error, "ctx", None), "command_path", "radii")
+        return _say(f"{error.format_message()} (see {path} --help)", BAD_INPUT)  # type: ignore[attr-defined]
+    if isinstance(error, (InputError, StoreError)):
+        return _say(str(error), BAD_INPUT)
+    if isinstance(error, OSError):
+        what = f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")
+        return _say(what, BAD_INPUT)
+    if isinstance(error, RadiiError):
+        return _say(str(error), PARTIAL)
+    kind = type(error).__name__
+    return _say(f"internal error ({kind}: {error}); RADII_DEBUG=1 shows where; please report it", PARTIAL)
+
+
+def _say(message: str, code: int) -> int:
+    typer.echo("radii: " + " ".join(message.split()), err=True)
+    return code
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""The public surface is what `__all__` says: every name is there, documented, and loads from one place."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+
+import pytest
+
+import radii
+
+PUBLIC = [name for name in radii.__all__ if not name.startswith("__")]
+
+
+def test_surface_is_short_and_sorted() -> None:
+    assert len(PUBLIC) <= 30
+    assert radii.__all__ == sorted(radii.__all__)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_name_loads_and_says_what_it_is(name: str) -> None:
+    thing = getattr(radii, name)
+    assert inspect.getdoc(thing), f"radii.{name} has no docstring"
+    assert thing.__name__ == name
+
+
+def test_static_and_lazy_names_are_the_same() -> None:
+    """Type checkers read the imports under TYPE_CHECKING; at run time `_HOME` decides. Both must agree."""
+    tree = ast.parse(Path(radii.__file__).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    static = {
+        alias.name: node.module for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    assert static == {name: radii._HOME.get(name, "radii.problem") for name in PUBLIC}
+
+
+def test_dir_offers_the_surface() -> None:
+    assert set(radii.__all__) <= set(dir(radii))
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'critical_epsilon'"):
+        radii.critical_epsilon  # noqa: B018
