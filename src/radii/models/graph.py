@@ -79,7 +79,7 @@ class Graph:
     def values(self, x: Tensor) -> list[Tensor]:
         """The values of all nodes for a batch of inputs."""
         results: list[Tensor] = []
-        for node in self.nodes:
+        for node in self.to(x.dtype, x.device).nodes:
             if node.operator is None:
                 results.append(x)
             else:
@@ -87,14 +87,20 @@ class Graph:
         return results
 
     def to(self, dtype: torch.dtype, device: torch.device | str = "cpu") -> Graph:
-        """The same graph with its constants in another dtype and on another device (cached)."""
+        """The same graph with its constants in another dtype and on another device (cached).
+
+        Weights are held as the file stores them and constants that had to be computed in float64, so the conversion
+        to float64 is exact and the one to float32 rounds each constant once.
+        """
         key = (dtype, str(device))
         cache: dict[tuple[torch.dtype, str], Graph] = self.__dict__.setdefault("_converted", {})
         if key not in cache:
-            cache[key] = Graph(
+            graph = Graph(
                 tuple(
                     node if node.operator is None else replace(node, operator=node.operator.to(dtype, device))
                     for node in self.nodes
                 )
             )
+            graph.__dict__["_converted"] = {key: graph}
+            cache[key] = graph
         return cache[key]

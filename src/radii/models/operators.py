@@ -54,7 +54,7 @@ class Affine(Operator):
     def adjoint(self, y: Tensor, shapes: tuple[Shape, ...]) -> tuple[Tensor, ...]:
         """The transpose of the linear part applied to y, one tensor for each input shape."""
         zeros = tuple(torch.zeros((y.shape[0], *s), dtype=y.dtype, device=y.device) for s in shapes)
-        _, pullback = torch.func.vjp(lambda *x: self.linear(*x), *zeros)
+        pullback = torch.func.vjp(lambda *x: self.linear(*x), *zeros)[1]
         return tuple(pullback(y))
 
     def absolute(self) -> Affine:
@@ -123,7 +123,7 @@ class Conv(Affine):
     def _run(self, value: Tensor, bias: Tensor | None) -> Tensor:
         padded, padding = _pad_for(value, self.pads)
         run = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}[self.weight.dim() - 2]
-        return run(padded, self.weight, bias, self.stride, padding, self.dilation, self.groups)  # type: ignore[operator]
+        return run(padded, self.weight, bias, self.stride, padding, self.dilation, self.groups)
 
     def linear(self, *x: Tensor) -> Tensor:
         return self._run(x[0], None)
@@ -134,7 +134,7 @@ class Conv(Affine):
     def adjoint(self, y: Tensor, shapes: tuple[Shape, ...]) -> tuple[Tensor, ...]:
         spatial = self.weight.dim() - 2
         run = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}[spatial]
-        full = run(y, self.weight, None, self.stride, 0, 0, self.groups, self.dilation)  # type: ignore[operator]
+        full = run(y, self.weight, None, self.stride, 0, 0, self.groups, self.dilation)
         begin, size = self.pads[:spatial], shapes[0][1:]
         missing = [max(0, b + s - n) for b, s, n in zip(begin, size, full.shape[2:])]
         full = F.pad(full, [v for m in reversed(missing) for v in (0, m)])
@@ -174,9 +174,7 @@ class ConvTranspose(Affine):
 
     def _run(self, value: Tensor, bias: Tensor | None) -> Tensor:
         run = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}[self.weight.dim() - 2]
-        return run(  # type: ignore[operator]
-            value, self.weight, bias, self.stride, self.padding, self.output_padding, self.groups, self.dilation
-        )
+        return run(value, self.weight, bias, self.stride, self.padding, self.output_padding, self.groups, self.dilation)
 
     def linear(self, *x: Tensor) -> Tensor:
         return self._run(x[0], None)
@@ -237,13 +235,13 @@ class AveragePool(Affine):
         run = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}[spatial]
         begin, end = self.pads[:spatial], self.pads[spatial:]
         if begin == end:
-            return run(x[0], self.kernel, self.stride, begin, self.ceil, self.include_pad)  # type: ignore[operator]
+            return run(x[0], self.kernel, self.stride, begin, self.ceil, self.include_pad)
         padded, _ = _pad_for(x[0], self.pads)
-        total = run(padded, self.kernel, self.stride, 0, self.ceil, True)  # type: ignore[operator]
+        total = run(padded, self.kernel, self.stride, 0, self.ceil, True)
         if self.include_pad:
             return torch.as_tensor(total)
         ones, _ = _pad_for(torch.ones_like(x[0][:1, :1]), self.pads)
-        return torch.as_tensor(total / run(ones, self.kernel, self.stride, 0, self.ceil, True))  # type: ignore[operator]
+        return torch.as_tensor(total / run(ones, self.kernel, self.stride, 0, self.ceil, True))
 
     def __call__(self, *x: Tensor) -> Tensor:
         return self.linear(*x)
@@ -369,7 +367,7 @@ class Concat(Affine):
         return torch.cat(x, dim=self.axis + 1)
 
     def adjoint(self, y: Tensor, shapes: tuple[Shape, ...]) -> tuple[Tensor, ...]:
-        return tuple(y.split([s[self.axis] for s in shapes], dim=self.axis + 1))
+        return torch.split(y, [s[self.axis] for s in shapes], dim=self.axis + 1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,195 @@
+"""Classifier: a network with its input shape, value domain, preprocessing and content fingerprint."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from radii.errors import DataError, ModelError
+from radii.models.graph import Graph, Node
+from radii.models.inputs import as_batch, check_finite, suspicions
+from radii.models.operators import Scale
+from radii.models.preprocessing import Preprocessing
+from radii.models.runtime import Runtime
+from radii.problem import Domain
+
+Shape = tuple[int, ...]
+CHUNK_VALUES = 2**25  # values of all nodes together that one chunk of a batch may hold: 128 MiB in float32
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Classifier:
+    """A network and all that is needed to ask it anything; build one with `load_classifier`.
+
+    `difference` is the largest difference between the graph and onnxruntime that the load-time check saw, relative to
+    the size of the outputs; None when it was not run. Pickles as its bytes and settings; graph and runtime are rebuilt
+    on first use.
+    """
+
+    onnx_bytes: bytes
+    input_shape: Shape
+    classes: int
+    name: str = ""
+    domain: Domain = Domain()
+    preprocessing: Preprocessing = Preprocessing()
+    path: str | None = None
+    difference: float | None = None
+    alarms: tuple[str, ...] = field(default=())
+
+    @property
+    def size(self) -> int:
+        """How many numbers one input holds."""
+        return prod(self.input_shape)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the network's bytes, preprocessing, domain and input shape: its identity, whatever its name."""
+        digest = hashlib.sha256(self.onnx_bytes)
+        digest.update(repr((self.preprocessing, self.domain, self.input_shape)).encode())
+        return digest.hexdigest()[:32]
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The network as a graph, its preprocessing first; `graph.logits` is what margins are computed on."""
+        from radii.models.from_onnx import import_graph  # loads onnx, which a classifier at rest does not need
+
+        return with_preprocessing(import_graph(self.onnx_bytes, self.input_shape), self.preprocessing)
+
+    @cached_property
+    def _runtime(self) -> Runtime:
+        return Runtime(self.onnx_bytes)
+
+    def __call__(self, x: Any) -> NDArray[np.float32]:
+        """The logits of one input or of a batch, in the native or the flat shape; (classes,) or (batch, classes)."""
+        batch, single = self._accept(x)
+        result = self._outputs(batch)
+        return result[0] if single else result
+
+    def logits(self, x: Tensor) -> Tensor:
+        """The logits of a batch, differentiable, in the dtype and on the device of x: (batch, classes)."""
+        graph = self.graph.logits.to(x.dtype, x.device)
+        return graph(x.reshape(x.shape[0], *self.input_shape)).flatten(1)
+
+    def reference(self, x: Any) -> NDArray[np.float32]:
+        """The outputs of the original model in onnxruntime, as it gives them (softmax included): (batch, classes)."""
+        batch, _ = self._accept(x)
+        if not len(batch):
+            return np.zeros((0, self.classes), np.float32)
+        return self._runtime(self.preprocessing(batch))
+
+    def predict(self, x: Any) -> NDArray[np.int64]:
+        """The class of the largest logit: a number for one input, an array for a batch."""
+        result: NDArray[np.int64] = np.argmax(self(x), axis=-1)
+        return result
+
+    def probabilities(self, x: Any) -> NDArray[np.float32]:
+        """The softmax of the logits, computed in float64."""
+        values = np.asarray(self(x), dtype=np.float64)
+        powers = np.exp(values - values.max(axis=-1, keepdims=True))
+        return np.asarray(powers / powers.sum(axis=-1, keepdims=True), dtype=np.float32)
+
+    def accuracy(self, x: Any, y: Any) -> float:
+        """The share of the batch whose class is predicted."""
+        batch, _ = self._accept(x)
+        labels = self._labels(y, len(batch))
+        if not len(batch):
+            raise DataError("accuracy: expected at least one input, got none")
+        return float(np.mean(np.argmax(self._outputs(batch), axis=1) == labels))
+
+    def check_inputs(self, x: Any, y: Any = None, *, strict: bool = True) -> tuple[str, ...]:
+        """What is suspicious about inputs (and labels): values outside the domain raise, or are returned if not strict.
+
+        Wrong shapes, a wrong channel order, NaN and labels outside the classes always raise.
+        """
+        batch, _ = self._accept(x)
+        if y is not None:
+            self._labels(y, len(batch))
+        found = suspicions(batch, self.domain)
+        if found and strict:
+            raise DataError(found[0])
+        return found
+
+    def save(self, path: str | Path) -> Path:
+        """Writes the network, as it was loaded, to an ONNX file; preprocessing and domain are not part of it."""
+        target = Path(path)
+        try:
+            target.write_bytes(self.onnx_bytes)
+        except OSError as error:
+            raise ModelError(f"{target}: cannot write the network: {error.strerror}") from error
+        return target
+
+    def torch_module(self) -> torch.nn.Module:
+        """The logits as a torch module, for tools that want one; its weights are constants."""
+        return _Module(self)
+
+    def _accept(self, x: Any) -> tuple[NDArray[np.float32], bool]:
+        batch, single = as_batch(x, self.input_shape)
+        check_finite(batch)
+        return batch, single
+
+    def _labels(self, y: Any, count: int) -> NDArray[np.int64]:
+        labels = np.atleast_1d(np.asarray(y))
+        if labels.shape != (count,):
+            raise DataError(f"labels: expected {count}, one an input, got shape {labels.shape}")
+        bad = labels[(labels < 0) | (labels >= self.classes)]
+        if bad.size:
+            raise DataError(f"labels: expected classes from 0 to {self.classes - 1}, got {bad[0]}")
+        return labels.astype(np.int64)
+
+    def _outputs(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+        graph = self.graph.logits.to(torch.float32)
+        step = max(1, CHUNK_VALUES // sum(node.size for node in graph.nodes))
+        with torch.inference_mode():
+            parts = [graph(chunk).flatten(1).numpy() for chunk in _chunks(batch, step)]
+        return np.concatenate(parts) if parts else np.zeros((0, self.classes), np.float32)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {item.name: getattr(self, item.name) for item in fields(self)}
+
+    def __repr__(self) -> str:
+        shape = "x".join(map(str, self.input_shape))
+        return f"Classifier({self.name or self.fingerprint[:8]}: {shape} -> {self.classes})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Classifier) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+
+def _chunks(batch: NDArray[np.float32], step: int) -> Iterator[Tensor]:
+    for start in range(0, len(batch), step):
+        yield torch.from_numpy(np.require(batch[start : start + step], requirements=["C", "W"]))
+
+
+def with_preprocessing(graph: Graph, preprocessing: Preprocessing) -> Graph:
+    """The graph with (x − mean) / std as its first operator; the constants are computed in float64."""
+    if preprocessing.identity:
+        return graph
+    mean, std = preprocessing.arrays(graph.input_shape)
+    scale, shift = torch.as_tensor(1.0 / std), torch.as_tensor(-mean / std)
+    first = Node(Scale(scale, shift, rounded=True), (0,), graph.input_shape, "preprocessing")
+    later = (Node(n.operator, tuple(i + 1 for i in n.inputs), n.shape, n.name) for n in graph.nodes[1:])
+    return Graph((graph.nodes[0], first, *later))
+
+
+class _Module(torch.nn.Module):
+    """A classifier's logits for tools that expect a module."""
+
+    def __init__(self, classifier: Classifier) -> None:
+        super().__init__()
+        self.classifier = classifier
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The logits of a batch."""
+        return self.classifier.logits(x)
