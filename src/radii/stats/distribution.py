@@ -33,6 +33,8 @@ from radii.stats.turnbull import Turnbull, turnbull
 if TYPE_CHECKING:
     import pandas as pd
 
+    from radii.stats.comparison import Comparison
+
 _ROWS = ("lower", "upper", "label", "correct", "target", "status", "ids", "cpu_seconds", "wall_seconds")
 
 
@@ -190,6 +192,12 @@ class Distribution:
     def summary(self) -> Quality:
         """Counts, quality measures and means as one table."""
         return quality(self.lower, self.upper, self.status, self.cpu_seconds, self.wall_seconds)
+
+    def compare(self, other: Distribution, **options: Any) -> Comparison:
+        """What the data say about two networks: tests, effect sizes, dominance and crossings (see `comparison`)."""
+        from radii.stats.comparison import compare
+
+        return compare(self, other, **options)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per input, as a pandas frame (NaN marks an absent end)."""

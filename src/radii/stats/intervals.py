@@ -28,10 +28,10 @@ def share_lower(
     name = choice(method, "method", SHARE_METHODS)
     mean = count / n
     if name == "clopper-pearson":
-        exact: FloatArray = special.betaincinv(np.maximum(count, 1), n - count + 1, alpha)
-        return np.where(count == 0, 0.0, exact)
+        exact = special.betaincinv(np.maximum(count, 1), n - count + 1, alpha)
+        return np.asarray(np.where(count == 0, 0.0, exact), dtype=np.float64)
     if name == "hoeffding":
-        return np.clip(mean - np.sqrt(np.log(1 / alpha) / (2 * n)), 0.0, 1.0)
+        return np.asarray(np.clip(mean - np.sqrt(np.log(1 / alpha) / (2 * n)), 0.0, 1.0))
     if name == "bernstein":
         spread = mean * (1 - mean) * n / max(n - 1, 1)
         return np.clip(mean - _bernstein_width(spread, n, alpha), 0.0, 1.0)

@@ -1,0 +1,124 @@
+"""Two networks compared on the same or on different inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from radii.errors import InputError
+from radii.stats._arrays import Ends, definition
+from radii.stats.curves import Crossing, Dominance, Stretch, crossings, dominance, stretches, unseen_margin
+from radii.stats.effects import Effect, area_difference, cliffs_delta, wasserstein
+from radii.stats.paired import paired as sign_flip
+from radii.stats.permutation import TestResult, two_sample
+
+if TYPE_CHECKING:
+    from radii.stats.distribution import Distribution
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A against B. Effects and leads are positive or "a" where A is the more robust one."""
+
+    names: tuple[str, str]
+    n: tuple[int, int]
+    paired: bool
+    test: TestResult
+    cliffs_delta: Effect
+    wasserstein: Effect
+    area_difference: Effect
+    limit: float
+    leads: tuple[Stretch, ...]
+    crossings: tuple[Crossing, ...]
+    unseen_leads: tuple[Stretch, ...]
+    a_dominates: Dominance
+    b_dominates: Dominance
+
+    def statement(self, alpha: float = 0.05) -> str:
+        """What may be said, in a sentence or two."""
+        a, b = self.names
+        text = f"{a} against {b}: {self.test.statement(alpha)}."
+        for cross in self.crossings:
+            first, then = (a, b) if cross.leader_before == "a" else (b, a)
+            text += f" The curves cross: {first} is ahead up to ε = {cross.before:g}, {then} from {cross.after:g}."
+        return text
+
+
+def compare(
+    a: Distribution,
+    b: Distribution,
+    *,
+    paired: bool | None = None,
+    among: str = "all",
+    permutations: int = 10_000,
+    seed: int = 0,
+) -> Comparison:
+    """Everything about two networks: paired by ids where both have them, else as independent samples.
+
+    Paired comparisons use the inputs that both have. `among="correct"` uses inputs that are classified correctly
+    (by both networks when paired).
+    """
+    use_pairs = paired if paired is not None else a.ids is not None and b.ids is not None
+    if use_pairs:
+        rows_a, rows_b = shared_rows(a, b)
+        first, second = a.ends("all").take(rows_a), b.ends("all").take(rows_b)
+        if definition(among) == "correct":
+            both = a.correct[rows_a] & b.correct[rows_b]
+            if not both.any():
+                raise InputError("compare: expected an input that both networks classify correctly, got none")
+            first, second = first.take(both), second.take(both)
+        test = sign_flip(first, second, permutations=permutations, seed=seed)
+    else:
+        first, second = a.ends(among), b.ends(among)
+        test = two_sample(first, second, permutations, seed)
+    return _describe((a.name or "A", b.name or "B"), first, second, use_pairs, test)
+
+
+def _describe(names: tuple[str, str], a: Ends, b: Ends, use_pairs: bool, test: TestResult) -> Comparison:
+    limit = largest_end(a, b)
+    leads = stretches(a, b)
+    return Comparison(
+        names=names,
+        n=(len(a), len(b)),
+        paired=use_pairs,
+        test=test,
+        cliffs_delta=cliffs_delta(a, b),
+        wasserstein=wasserstein(a, b, limit),
+        area_difference=area_difference(a, b, limit),
+        limit=limit,
+        leads=leads,
+        crossings=crossings(leads),
+        unseen_leads=stretches(a, b, unseen_margin(a, b)),
+        a_dominates=dominance(a, b),
+        b_dominates=dominance(b, a),
+    )
+
+
+def largest_end(*sets: Ends) -> float:
+    """The largest finite end of any of the sets: where the curves stop being informative (1 if there is none)."""
+    values = np.concatenate([np.concatenate(ends.radii()) for ends in sets])
+    top = float(values[np.isfinite(values)].max(initial=0.0))
+    return top if top > 0 else 1.0
+
+
+def shared_rows(a: Distribution, b: Distribution) -> tuple[Rows, Rows]:
+    """The rows of the inputs that both distributions hold, in the same order; ids must be there and unique."""
+    keys = []
+    for dist, side in ((a, "first"), (b, "second")):
+        if dist.ids is None:
+            raise InputError(f"paired comparison: expected ids for the {side} distribution, got none; give ids=...")
+        if np.unique(dist.ids).size != len(dist):
+            raise InputError(
+                f"paired comparison: expected each input once, got repeated ids in the {side} distribution; "
+                "select one run or one target"
+            )
+        keys.append(dist.ids)
+    shared, rows_a, rows_b = np.intersect1d(keys[0], keys[1], assume_unique=True, return_indices=True)
+    if shared.size == 0:
+        raise InputError("paired comparison: expected inputs that both distributions hold, got none in common")
+    return rows_a.astype(np.int64), rows_b.astype(np.int64)
