@@ -1,1 +1,21 @@
+"""Search: turns a decider into radii; pure state machines, and drivers that run them."""
 
+from radii.search.direct import direct
+from radii.search.drive import Job, Pool, concurrently, in_batches
+from radii.search.grid import Grid
+from radii.search.iterative import Iterative
+from radii.search.kbinary import KBinary
+from radii.search.machine import Counts, GridSearch
+
+__all__ = [
+    "Counts",
+    "Grid",
+    "GridSearch",
+    "Iterative",
+    "Job",
+    "KBinary",
+    "Pool",
+    "concurrently",
+    "direct",
+    "in_batches",
+]

@@ -1,0 +1,40 @@
+"""Direct search: let a decider that measures radii itself do so (`decide.Measurer`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from radii._check import number
+from radii.decide import Budget, Decider, Measurer
+from radii.errors import InputError
+from radii.problem import Instance, Radius
+from radii.search.drive import Job
+
+
+def direct(
+    job: Job,
+    decider: Decider | Measurer,
+    instances: Sequence[Instance],
+    budget: Budget,
+    *,
+    tolerance: float = 0.002,
+    limit: float | None = None,
+    progress: Callable[[int, Radius], None] | None = None,
+) -> list[Radius]:
+    """One radius an instance, in order; the budget is per instance."""
+    if not isinstance(decider, Measurer):
+        name = getattr(decider, "identity", type(decider).__name__)
+        raise InputError(
+            f"search direct: expected a verifier that measures radii (native, milp), got {name}; use search kbinary"
+        )
+    number(tolerance, "tolerance", low=0.0, strict=True)
+    return decider.measure(
+        job.classifier,
+        instances,
+        job.property,
+        job.norm,
+        budget,
+        tolerance=tolerance,
+        limit=limit,
+        progress=progress,
+    )
