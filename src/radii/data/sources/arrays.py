@@ -1,0 +1,109 @@
+"""numpy files: one .npz with inputs and labels, for one split or for several, or x.npy with y.npy beside it."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radii.data.dataset import Dataset
+from radii.data.scale import UNIT, DomainLike, channels_first, scaled
+from radii.errors import DataError
+from radii.problem import Domain
+
+_INPUTS = ("x", "X", "images", "data", "inputs")
+_LABELS = ("y", "Y", "labels", "label", "targets")
+_POSITIONS = ("index", "indices")
+_DAMAGED = (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error)
+
+
+def load(
+    path: Path,
+    split: str | None = None,
+    *,
+    domain: DomainLike = UNIT,
+    scale: float | None = None,
+    layout: str = "auto",
+    class_names: Sequence[str] = (),
+    labels: str | Path | None = None,
+) -> Dataset:
+    """The data set in numpy files; `labels` names the file of labels when it is not y.npy beside the inputs."""
+    arrays = read_arrays(path, labels)
+    part = pick_split(arrays, split, str(path))
+    x, y, positions = pick(arrays, part, str(path))
+    title, space = path.stem, Domain.of(domain)
+    images = channels_first(x, layout, title)
+    return Dataset(scaled(images, space, scale, title), y, title, part or "all", tuple(class_names), space, positions)
+
+
+def read_arrays(path: Path, labels: str | Path | None = None) -> dict[str, NDArray[Any]]:
+    """The named arrays of an .npz file, or x and y of .npy files; pickled objects are refused."""
+    if path.is_dir():
+        path = path / "x.npy"
+    if path.suffix.lower() == ".npz":
+        with _opened(path) as stored:
+            return {key: _member(stored, key, path) for key in stored.files}
+    beside = Path(labels) if labels is not None else _labels_beside(path)
+    return {"x": _opened(path), "y": _opened(beside)}
+
+
+def _labels_beside(path: Path) -> Path:
+    """y.npy for x.npy, y_test.npy for x_test.npy, labels.npy for images.npy, name_y.npy for name.npy."""
+    stem = path.stem
+    options = [stem.replace(a, b, 1) for a, b in zip(_INPUTS, _LABELS) if stem.startswith(a)]
+    for name in (*options, f"{stem}_y", f"{stem}_labels", "y", "labels"):
+        found = path.with_name(f"{name}.npy")
+        if found.is_file() and found != path:
+            return found
+    raise DataError(f"{path}: expected a file of labels beside it such as y.npy, found none; name it with labels=…")
+
+
+def _opened(path: Path) -> Any:
+    try:
+        return np.load(path, allow_pickle=False)
+    except FileNotFoundError:
+        raise DataError(f"{path}: expected a numpy file, found none") from None
+    except _DAMAGED as error:
+        raise DataError(f"{path}: expected a whole numpy file without pickled objects, got: {_line(error)}") from None
+
+
+def _member(stored: Any, key: str, path: Path) -> NDArray[Any]:
+    try:
+        return np.asarray(stored[key])
+    except _DAMAGED as error:
+        raise DataError(f"{path}: expected an array {key!r} without pickled objects, got: {_line(error)}") from None
+
+
+def _line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def pick_split(arrays: Mapping[str, NDArray[Any]], split: str | None, where: str) -> str:
+    """Which split to take: the one asked for, "test" where there are several, or "" for a file without splits."""
+    found = [s for s in ("train", "test", "val", "valid") if any(f"{key}_{s}" in arrays for key in _INPUTS)]
+    if not found:
+        return "" if split in (None, "all") or any(key in arrays for key in _INPUTS) else str(split)
+    chosen = split or ("test" if "test" in found else found[0])
+    if chosen not in found:
+        raise DataError(f"{where}: expected split {' or '.join(found)}, got {chosen!r}")
+    return chosen
+
+
+def pick(arrays: Mapping[str, NDArray[Any]], part: str, where: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Inputs, labels and positions (empty when the file has none) of one split."""
+    end = f"_{part}" if part else ""
+
+    def first(names: tuple[str, ...]) -> NDArray[Any] | None:
+        return next((arrays[name + end] for name in names if name + end in arrays), None)
+
+    x, y, positions = first(_INPUTS), first(_LABELS), first(_POSITIONS)
+    if x is None or y is None:
+        raise DataError(
+            f"{where}: expected arrays {_INPUTS[0]}{end} and {_LABELS[0]}{end}, got {', '.join(arrays) or 'none'}"
+        )
+    return x, y, np.empty(0, dtype=np.int64) if positions is None else positions

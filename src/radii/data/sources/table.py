@@ -1,0 +1,104 @@
+"""CSV tables: one row an input, one column of labels, the other columns numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radii._check import nearest, whole
+from radii.data.dataset import Dataset
+from radii.data.scale import UNIT, DomainLike, scaled
+from radii.errors import DataError
+from radii.problem import Domain
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_LABELS = ("label", "class", "target", "y")
+
+
+def load(
+    path: Path,
+    split: str | None = None,
+    *,
+    label: str | int | None = None,
+    shape: Sequence[int] | None = None,
+    domain: DomainLike = UNIT,
+    scale: float | None = None,
+    class_names: Sequence[str] = (),
+) -> Dataset:
+    """The rows of a table (those of one split, where it has a column "split").
+
+    `label` is the name or position of the label column: "label", "class", "target" or "y" when it is not said. Labels
+    that are words are numbered in the order of the alphabet. `shape` makes each row an array such as (1, 28, 28).
+    """
+    frame = _read(path)
+    column = _label_column([str(name) for name in frame.columns], label, path)
+    if "split" in frame.columns and column != "split":
+        frame = _only(frame, split, path)
+    values = frame.drop(columns=column)
+    words = [str(name) for name in values.columns if values[name].dtype.kind not in "iufb"]
+    if words or values.empty:
+        got = f"text in {', '.join(words[:5])}" if words else f"{values.shape[1]} columns and {values.shape[0]} rows"
+        raise DataError(f"{path}: expected rows of numbers beside the label, got {got}")
+    labels, names = _labels(frame[column].to_numpy(), tuple(class_names), path)
+    space = Domain.of(domain)
+    x = _shaped(scaled(values.to_numpy(dtype=np.float64), space, scale, path.stem), shape, path)
+    return Dataset(x, labels, path.stem, split or "all", names, space)
+
+
+def _read(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    try:
+        return pd.read_csv(path, sep="\t" if path.suffix.lower() == ".tsv" else ",")
+    except (OSError, ValueError) as error:  # pandas' own parser errors are ValueErrors
+        first = str(error).splitlines()[0]
+        raise DataError(f"{path}: expected a CSV table with a header row, got: {first}") from None
+
+
+def _label_column(columns: list[str], label: str | int | None, path: Path) -> str:
+    if isinstance(label, int):
+        return columns[whole(label, "label", high=len(columns) - 1)]
+    chosen = label if label is not None else next((name for name in _LABELS if name in columns), None)
+    if chosen is None or chosen not in columns:
+        wanted = repr(label) if label is not None else f"one of {', '.join(_LABELS)}"
+        close = nearest(label or "label", columns)
+        raise DataError(
+            f"{path}: expected a label column {wanted}, got {', '.join(columns[:8])}{close}; name it with label=…"
+        )
+    return chosen
+
+
+def _only(frame: pd.DataFrame, split: str | None, path: Path) -> pd.DataFrame:
+    if split not in (None, "all"):
+        known = sorted(str(name) for name in frame["split"].unique())
+        if split not in known:
+            raise DataError(f"{path}: expected split {' or '.join(known)}, got {split!r}")
+        frame = frame[frame["split"].astype(str) == split]
+    return frame.drop(columns="split")
+
+
+def _labels(raw: NDArray[Any], names: tuple[str, ...], path: Path) -> tuple[NDArray[Any], tuple[str, ...]]:
+    """Numbers as they are, words as their places among the class names."""
+    if raw.dtype.kind in "iufb":
+        return raw, names
+    words = [str(value) for value in raw]
+    names = names or tuple(sorted(set(words)))
+    unknown = sorted(set(words) - set(names))
+    if unknown:
+        raise DataError(f"{path}: expected labels {', '.join(names)}, got {unknown[0]!r}{nearest(unknown[0], names)}")
+    return np.array([names.index(word) for word in words]), names
+
+
+def _shaped(x: NDArray[np.float32], shape: Sequence[int] | None, path: Path) -> NDArray[np.float32]:
+    if shape is None:
+        return x
+    sizes = tuple(whole(size, "shape", low=1) for size in shape)
+    if int(np.prod(sizes)) != x.shape[1]:
+        raise DataError(f"{path}: expected {int(np.prod(sizes))} columns for shape {sizes}, got {x.shape[1]}")
+    return x.reshape(-1, *sizes)
