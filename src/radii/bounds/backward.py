@@ -1,0 +1,162 @@
+"""Backward linear bounds (CROWN): a linear function of any node's value bounded by a linear function of the input.
+
+One pass carries a batch of images × rows of coefficients from a node back to the input. At every ReLU that may take both
+signs the pass either relaxes it by lines (a bound) or stops and collects its coefficient (the exact condensed form,
+see `condense`). Rounding is charged as it happens: passing coefficients a of y = Lx + c loses at most
+γ·|a|·(|L|·|x| + |c|), a dot product with magnitudes that are known from the interval bounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from radii.bounds.rounding import U64, UP, gamma
+from radii.models.graph import Graph
+from radii.models.operators import Affine, Relu
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """The relaxation of one ReLU layer: below by slope_low·z, above by slope_high·z + offset; all (batch, size).
+
+    Where the ReLU is stable both lines are the function itself.
+    """
+
+    low: Tensor
+    high: Tensor
+    slope_low: Tensor
+    slope_high: Tensor
+    offset: Tensor
+
+    @property
+    def unstable(self) -> Tensor:
+        """Which neurons may take both signs."""
+        return (self.low < 0) & (self.high > 0)
+
+    @staticmethod
+    def of(low: Tensor, high: Tensor, slope: Tensor | None = None) -> Lines:
+        """Lines for pre-activation bounds; the lower slope is the given one or the adaptive choice of CROWN."""
+        active = low >= 0
+        unstable = (low < 0) & (high > 0)
+        width = (high - low).clamp_min(1e-300)
+        steep = torch.where(unstable, high / width, active.to(low.dtype))
+        # Valid at both ends whatever the rounding of the slope: the line lies above 0 at low and above high at high.
+        lift = torch.maximum(-steep * low, high - steep * high) + 8 * U64 * width
+        offset = torch.where(unstable, lift.clamp_min(0.0), torch.zeros_like(lift))
+        chosen = (high > -low).to(low.dtype) if slope is None else slope.clamp(0.0, 1.0)
+        return Lines(low, high, torch.where(unstable, chosen, steep), steep, offset)
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """Rows of a·x + c − error that bound the asked values from below, (batch, rows, …)."""
+
+    a: Tensor
+    c: Tensor
+    error: Tensor
+    collected: dict[int, Tensor]
+
+    def shifted(self) -> Tensor:
+        """The constant with the rounding error taken off."""
+        return self.c - self.error
+
+
+@dataclass(frozen=True, eq=False)
+class Magnitudes:
+    """For each node: |value| and, for affine operators, |L|·|inputs| + |c|, flat (batch, size); grown node by node."""
+
+    value: list[Tensor]
+    product: list[Tensor]
+
+    def grow(self, graph: Graph, low: Tensor, high: Tensor) -> None:
+        """Adds the next node, whose value lies between `low` and `high`."""
+        node = graph.nodes[len(self.value)]
+        value = torch.maximum(low.abs(), high.abs()).flatten(1) * UP
+        if isinstance(node.operator, Affine):
+            inputs = [self.value[i].reshape(-1, *graph.nodes[i].shape) for i in node.inputs]
+            self.product.append(node.operator.absolute()(*inputs).flatten(1) * UP)
+        else:
+            self.product.append(value)
+        self.value.append(value)
+
+    def rows(self, index: Tensor) -> Magnitudes:
+        """The magnitudes of these images of the batch."""
+        return Magnitudes([v[index] for v in self.value], [p[index] for p in self.product])
+
+
+def backward(
+    graph: Graph,
+    start: int,
+    rows: Tensor,
+    lines: dict[int, Lines],
+    magnitudes: Magnitudes,
+    collect: bool = False,
+) -> Linear:
+    """Bounds rows·value(start) from below by a linear function of the input.
+
+    `rows` is (batch, rows, size of the node); `lines` has the relaxation of every ReLU node that is met. With `collect`
+    the coefficients of unstable ReLU outputs are kept in `collected` instead of being relaxed.
+    """
+    batch, count = rows.shape[:2]
+    pending: dict[int, Tensor] = {start: rows}
+    constant = rows.new_zeros((batch, count))
+    error = rows.new_zeros((batch, count))
+    collected: dict[int, Tensor] = {}
+    for index in range(start, 0, -1):
+        a = pending.pop(index, None)
+        if a is None:
+            continue
+        node = graph.nodes[index]
+        # Coefficients that met here from several branches were added: one more rounding each.
+        error = error + 2 * U64 * torch.matmul(a.abs(), magnitudes.value[index][:, :, None])[..., 0]
+        if isinstance(node.operator, Relu):
+            if collect:
+                unstable = lines[index].unstable[:, None]
+                collected[index] = torch.where(unstable, a, torch.zeros_like(a))
+                through = torch.where(unstable, torch.zeros_like(a), a * lines[index].slope_high[:, None])
+            else:
+                through, gain = _relax(a, lines[index])
+                constant = constant + gain
+                error = error + _relax_error(a, through, lines[index], magnitudes.value[node.inputs[0]])
+            _add(pending, node.inputs[0], through)
+            continue
+        operator = node.operator
+        if not isinstance(operator, Affine):
+            raise TypeError(f"{type(operator).__name__} is not a lowered operator")
+        charge = torch.matmul(a.abs(), magnitudes.product[index][:, :, None])[..., 0]
+        error = error + gamma(operator.terms) * charge
+        shaped = a.reshape(batch * count, *node.shape)
+        constant = constant + _constant(operator, shaped, graph, node.inputs).reshape(batch, count)
+        shapes = tuple(graph.nodes[i].shape for i in node.inputs)
+        for i, part in zip(node.inputs, operator.adjoint(shaped, shapes)):
+            _add(pending, i, part.reshape(batch, count, -1))
+    size = graph.nodes[0].size
+    return Linear(pending.get(0, rows.new_zeros((batch, count, size))), constant, error * UP, collected)
+
+
+def _add(pending: dict[int, Tensor], index: int, value: Tensor) -> None:
+    pending[index] = pending[index] + value if index in pending else value
+
+
+def _relax(a: Tensor, lines: Lines) -> tuple[Tensor, Tensor]:
+    positive = a > 0
+    slope = torch.where(positive, lines.slope_low[:, None], lines.slope_high[:, None])
+    negative = a.clamp_max(0.0)
+    return a * slope, torch.matmul(negative, lines.offset[:, :, None])[..., 0]
+
+
+def _relax_error(a: Tensor, through: Tensor, lines: Lines, magnitude: Tensor) -> Tensor:
+    rounding = U64 * 2 * torch.matmul(through.abs(), magnitude[:, :, None])[..., 0]
+    return rounding + gamma(a.shape[-1]) * torch.matmul(a.abs(), lines.offset[:, :, None])[..., 0]
+
+
+def _constant(operator: Affine, rows: Tensor, graph: Graph, inputs: tuple[int, ...]) -> Tensor:
+    """rows · c for y = Lx + c."""
+    zeros = [torch.zeros((1, *graph.nodes[i].shape), dtype=rows.dtype, device=rows.device) for i in inputs]
+    c = operator(*zeros).flatten(1)[0]
+    if not bool(c.any()):
+        return rows.new_zeros(rows.shape[0])
+    return rows.flatten(1) @ c

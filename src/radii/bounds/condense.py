@@ -1,0 +1,128 @@
+"""Condensed networks: one image's network on one ball, reduced to the ReLUs that can take both signs.
+
+Neurons of one sign are linear, so on the ball every undecided pre-activation is
+
+    z = A·x + b + M·relu(z) ± δ,        M strictly lower triangular in blocks (layers)
+
+whatever the graph looked like: dense, convolutional, residual. δ bounds the rounding made in reaching this form. Objectives
+(margins, or single neurons) are rows of the same kind. All later work on the image happens on these few dense matrices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from radii.bounds.backward import backward
+from radii.bounds.region import Region
+from radii.bounds.root import CHUNK, Root
+from radii.bounds.rounding import UP, gamma
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Objectives value = a·x + b + m·relu(z), each known up to ±slack."""
+
+    a: Tensor  # (rows, d)
+    b: Tensor  # (rows,)
+    m: Tensor  # (rows, n)
+    slack: Tensor  # (rows,)
+
+    def pick(self, index: Tensor) -> Rows:
+        """These rows, repeated and ordered as asked."""
+        return Rows(self.a[index], self.b[index], self.m[index], self.slack[index])
+
+
+@dataclass(frozen=True, eq=False)
+class Condensed:
+    """The undecided part of one image's network on one ball."""
+
+    region: Region  # of one image
+    blocks: tuple[tuple[int, int], ...]  # [start, end) of every layer in the order of neurons
+    neurons: Rows  # the pre-activations themselves
+    low: Tensor  # (n,) bounds that hold on the whole ball
+    high: Tensor
+    where: tuple[tuple[int, Tensor], ...]  # (ReLU node, flat indices) of every block
+
+    @property
+    def size(self) -> int:
+        """How many neurons are undecided."""
+        return int(self.low.shape[0])
+
+
+def condense(root: Root) -> Condensed:
+    """The condensed network of a root with one image."""
+    undecided: dict[int, Tensor] = {}
+    for index, lines in root.lines.items():
+        which = lines.unstable[0].nonzero()[:, 0]
+        if len(which):
+            undecided[index] = which
+    starts = [0]
+    for which in undecided.values():
+        starts.append(starts[-1] + len(which))
+    low = [root.lines[k].low[0, v] for k, v in undecided.items()]
+    high = [root.lines[k].high[0, v] for k, v in undecided.items()]
+    empty = root.region.center.new_zeros(0)
+    parts = [
+        _rows(root, undecided, starts[-1], root.graph.nodes[k].inputs[0], _onehot(root, k, v))
+        for k, v in undecided.items()
+    ]
+    return Condensed(
+        root.region,
+        tuple(pairwise(starts)),
+        _stack(parts) if parts else _nothing(root),
+        torch.cat(low) if low else empty,
+        torch.cat(high) if high else empty,
+        tuple(undecided.items()),
+    )
+
+
+def objectives(root: Root, net: Condensed, rows: Tensor) -> Rows:
+    """Rows of the logits, (rows, classes), as objectives of the condensed network."""
+    return _rows(root, dict(net.where), net.size, len(root.graph.nodes) - 1, rows)
+
+
+def _onehot(root: Root, relu: int, which: Tensor) -> Tensor:
+    rows = which.new_zeros((len(which), root.graph.nodes[relu].size), dtype=torch.float64)
+    rows[torch.arange(len(which)), which] = 1.0
+    return rows
+
+
+def _rows(root: Root, undecided: dict[int, Tensor], size: int, start: int, rows: Tensor) -> Rows:
+    """Rows of a node's value collected at the undecided ReLUs, with all rounding gathered in the slack."""
+    width = max(root.graph.nodes[i].size for i in range(start + 1))
+    step = max(1, CHUNK // width)
+    offsets = {}
+    first = 0
+    for index, which in undecided.items():
+        offsets[index] = (first, which)
+        first += len(which)
+    out = []
+    for begin in range(0, len(rows), step):
+        part = backward(root.graph, start, rows[None, begin : begin + step], root.lines, root.magnitudes, collect=True)
+        m = rows.new_zeros((part.c.shape[1], size))
+        for index, coefficients in part.collected.items():
+            if index in offsets:
+                at, which = offsets[index]
+                m[:, at : at + len(which)] = coefficients[0][:, which]
+        out.append(Rows(part.a[0], part.c[0], m, part.error[0]))
+    return _stack(out)
+
+
+def _stack(parts: list[Rows]) -> Rows:
+    return Rows(*(torch.cat([getattr(p, f) for p in parts]) for f in ("a", "b", "m", "slack")))
+
+
+def _nothing(root: Root) -> Rows:
+    zeros = root.region.center.new_zeros
+    return Rows(zeros((0, root.region.center.shape[1])), zeros(0), zeros((0, 0)), zeros(0))
+
+
+def charges(rows: Rows, magnitude: Tensor, high: Tensor) -> Tensor:
+    """What one unit of each row's value costs in rounding when its coefficients are used once in float64."""
+    scale = rows.a.abs() @ magnitude + rows.b.abs() + rows.m.abs() @ high.clamp_min(0.0)
+    terms = rows.a.shape[1] + rows.m.shape[1] + rows.a.shape[0] + 2
+    return (gamma(terms) * scale * UP + rows.slack) * UP

@@ -1,0 +1,156 @@
+"""Cuts: linear functions bounded over a box intersected with a half-space g·x + c ≤ 0.
+
+An adversarial point inside a node meets the node's own linear bound, g·x + c ≤ 0. Over box ∩ half-space a row w·x + k has the
+lower bound  max over λ ≥ 0 of  min over the box of (w + λg)·x + k + λc : a concave piecewise-linear function of one number.
+Any λ is sound; a few steps of Kelley's method find nearly the best one. The compiled kernel needs numba (the `fast`
+extra); without it the same steps run in torch.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from radii.bounds.rounding import UP, gamma
+
+STEPS = 7
+
+
+def lowest_under_cut(w: Tensor, k: Tensor, g: Tensor, c: Tensor, middle: Tensor, half: Tensor) -> Tensor:
+    """Lower bounds of w·x + k over |x − middle| ≤ half with g·x + c ≤ 0.
+
+    w is (nodes, rows, d), or (1, rows, d) when all nodes share the rows; k is (nodes, rows); g is (nodes, d); c is (nodes,);
+    middle and half are (d,). Float64; rounding is charged. An empty intersection may give any value, +inf included.
+    """
+    kernel = _kernel() if w.device.type == "cpu" else None
+    if kernel is None:
+        return _torch(w, k, g, c, middle, half)
+    out = np.empty(tuple(k.shape))
+    kernel(
+        w.contiguous().numpy(),
+        k.contiguous().numpy(),
+        g.contiguous().numpy(),
+        c.contiguous().numpy(),
+        middle.numpy(),
+        half.numpy(),
+        2.0 * gamma(w.shape[-1] + 4) * UP,
+        STEPS,
+        out,
+    )
+    return torch.from_numpy(out)
+
+
+def _torch(w: Tensor, k: Tensor, g: Tensor, c: Tensor, middle: Tensor, half: Tensor) -> Tensor:
+    size = (w.abs() * half).sum(-1)
+    start = (w * middle).sum(-1) + k
+    inner = (g * middle).sum(-1) + c
+    reach = (g.abs() * half).sum(-1)
+    low = torch.zeros_like(k)
+    high = (2.0 * size / reach.clamp_min(1e-300)[:, None]).expand_as(k).clone()
+    best = start - size
+    best_at = low.clone()
+    middle_point = 0.5 * (low + high)
+    for _ in range(2 * STEPS):
+        mixed = w + middle_point[..., None] * g[:, None]
+        value = start + middle_point * inner[:, None] - (mixed.abs() * half).sum(-1)
+        slope = inner[:, None] - (torch.sign(mixed) * (g * half)[:, None]).sum(-1)
+        better = value > best
+        best, best_at = torch.where(better, value, best), torch.where(better, middle_point, best_at)
+        rising = slope > 0
+        low, high = torch.where(rising, middle_point, low), torch.where(rising, high, middle_point)
+        middle_point = 0.5 * (low + high)
+    total = (w.abs() * (middle.abs() + half)).sum(-1) + k.abs()
+    total = total + best_at * ((g.abs() * (middle.abs() + half)).sum(-1) + c.abs())[:, None]
+    return best - 2.0 * gamma(w.shape[-1] + 4) * UP * total
+
+
+@cache
+def _kernel() -> Callable[..., None] | None:
+    if importlib.util.find_spec("numba") is None:
+        return None
+    import numba
+
+    # Sums may be reordered (the charged γ holds for any order); NaN and infinity keep their meaning.
+    flags = {"reassoc", "contract", "nsz", "arcp"}
+
+    @numba.njit(cache=True, fastmath=flags, nogil=True)  # type: ignore[misc, unused-ignore]
+    def pieces(w: Any, g: Any, middle: Any, half: Any, at: float) -> Any:
+        value = 0.0
+        slope = 0.0
+        for i in range(w.shape[0]):
+            mixed = w[i] + at * g[i]
+            gh = g[i] * half[i]
+            value += abs(mixed) * half[i]
+            slope += gh if mixed > 0 else -gh
+        return value, slope
+
+    @numba.njit(cache=True, fastmath=flags, nogil=True)  # type: ignore[misc, unused-ignore]
+    def run(w: Any, k: Any, g: Any, c: Any, middle: Any, half: Any, rounding: float, steps: int, out: Any) -> None:
+        nodes, rows = k.shape
+        d = g.shape[1]
+        shared = w.shape[0] == 1
+        for n in range(nodes):
+            inner = c[n]
+            outer = abs(c[n])
+            for i in range(d):
+                inner += g[n, i] * middle[i]
+                outer += abs(g[n, i]) * (abs(middle[i]) + half[i])
+            for r in range(rows):
+                row = w[0, r] if shared else w[n, r]
+                start = k[n, r]
+                total = abs(k[n, r])
+                size = 0.0
+                slope0 = 0.0
+                reach = 0.0
+                for i in range(d):
+                    gh = g[n, i] * half[i]
+                    ab = abs(row[i])
+                    start += row[i] * middle[i]
+                    total += ab * (abs(middle[i]) + half[i])
+                    size += ab * half[i]
+                    slope0 += gh if row[i] > 0 else -gh
+                    reach += abs(gh)
+                best = start - size
+                best_at = 0.0
+                rise = inner - slope0
+                if rise > 0.0 and reach > 0.0:
+                    # Kelley: keep the tangents at both ends of the bracket, go to where they meet.
+                    low, low_value, low_slope = 0.0, best, rise
+                    high = size / reach
+                    have = False
+                    high_value = 0.0
+                    high_slope = 0.0
+                    at = high
+                    for _ in range(steps):
+                        value, turn = pieces(row, g[n], middle, half, at)
+                        value = start + at * inner - value
+                        slope = inner - turn
+                        if value > best:
+                            best = value
+                            best_at = at
+                        if slope > 0.0:
+                            low, low_value, low_slope = at, value, slope
+                            if not have:
+                                at *= 4.0
+                                continue
+                        else:
+                            high, high_value, high_slope = at, value, slope
+                            have = True
+                            if slope == 0.0:
+                                break
+                        denominator = low_slope - high_slope
+                        if not denominator > 0.0:
+                            break
+                        meet = (high_value - low_value + low_slope * low - high_slope * high) / denominator
+                        if not (meet > low and meet < high):
+                            break
+                        at = meet
+                out[n, r] = best - rounding * (total + best_at * outer)
+
+    return run  # type: ignore[no-any-return, unused-ignore]

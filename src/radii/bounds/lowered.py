@@ -1,0 +1,147 @@
+"""Lowering: a network rewritten so that ReLU is its only piecewise-linear activation.
+
+    LeakyRelu   s·x + (1 − s)·relu(x)           the linear relaxation loses nothing by this
+    Clip        low + relu(x − low) − relu(x − high)
+    MaxPool     max(a, b) = b + relu(a − b), pairwise over the window
+
+So bounds, branching and exact encodings need to know ReLU only. Sigmoid, Tanh and products stay as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import torch
+
+from radii.errors import UnsupportedOperator
+from radii.models.graph import Graph, Node
+from radii.models.operators import (
+    Add,
+    Affine,
+    Clip,
+    LeakyRelu,
+    MaxPool,
+    Operator,
+    Relu,
+    Reshape,
+    Scale,
+    Select,
+    Shape,
+)
+
+
+@dataclass
+class _Builder:
+    nodes: list[Node] = field(default_factory=list)
+
+    def add(self, operator: Operator | None, inputs: tuple[int, ...], shape: Shape, name: str = "") -> int:
+        self.nodes.append(Node(operator, inputs, shape, name))
+        return len(self.nodes) - 1
+
+    def scaled(self, value: int, factor: float, shift: float = 0.0) -> int:
+        scale = None if factor == 1.0 else torch.tensor(factor, dtype=torch.float64)
+        offset = None if shift == 0.0 else torch.tensor(shift, dtype=torch.float64)
+        if scale is None and offset is None:
+            return value
+        return self.add(Scale(scale, offset), (value,), self.nodes[value].shape)
+
+    def relu(self, value: int, name: str) -> int:
+        return self.add(Relu(), (value,), self.nodes[value].shape, name)
+
+    def sum(self, a: int, b: int) -> int:
+        return self.add(Add(), (a, b), self.nodes[a].shape)
+
+
+def lower(graph: Graph, *, smooth: bool = False) -> Graph:
+    """The graph of the logits with affine operators and ReLUs only (Sigmoid, Tanh and Product too when `smooth`)."""
+    source = graph.logits
+    refuse_unsupported(source, smooth=smooth)
+    builder = _Builder()
+    place: list[int] = []
+    for node in source.nodes:
+        inputs = tuple(place[i] for i in node.inputs)
+        place.append(_lower_node(builder, node, inputs))
+    if place[-1] != len(builder.nodes) - 1:
+        builder.add(Reshape(source.output_shape), (place[-1],), source.output_shape)
+    return Graph(tuple(builder.nodes))
+
+
+def _lower_node(builder: _Builder, node: Node, inputs: tuple[int, ...]) -> int:
+    operator = node.operator
+    if isinstance(operator, LeakyRelu):
+        positive = builder.scaled(builder.relu(inputs[0], node.name), 1.0 - operator.slope)
+        return builder.sum(builder.scaled(inputs[0], operator.slope), positive)
+    if isinstance(operator, Clip):
+        return _lower_clip(builder, operator, inputs[0], node.name)
+    if isinstance(operator, MaxPool):
+        return _lower_maxpool(builder, operator, inputs[0], node)
+    return builder.add(operator, inputs, node.shape, node.name)
+
+
+def _lower_clip(builder: _Builder, clip: Clip, value: int, name: str) -> int:
+    if math.isinf(clip.low):  # min(x, h) = h − relu(h − x)
+        return builder.scaled(builder.relu(builder.scaled(value, -1.0, clip.high), name), -1.0, clip.high)
+    above = builder.relu(builder.scaled(value, 1.0, -clip.low), name)
+    if math.isinf(clip.high):
+        return builder.scaled(above, 1.0, clip.low)
+    beyond = builder.relu(builder.scaled(value, 1.0, -clip.high), name)
+    return builder.scaled(builder.sum(above, builder.scaled(beyond, -1.0)), 1.0, clip.low)
+
+
+def _lower_maxpool(builder: _Builder, pool: MaxPool, value: int, node: Node) -> int:
+    spatial = len(pool.kernel)
+    source = builder.nodes[value].shape
+    out = node.shape[1:]
+    begin = pool.pads[:spatial]
+    # Positions of the window's corner and of each offset, per axis; -1 marks padding, which never wins: it is
+    # replaced by another cell of the same window.
+    offsets: list[tuple[int, ...]] = [()]
+    for k in pool.kernel:
+        offsets = [(*o, i) for o in offsets for i in range(k)]
+    parts = []
+    for offset in offsets:
+        part = value
+        for axis in range(spatial):
+            index = _window_index(pool, axis, offset[axis], out[axis], source[axis + 1], begin[axis])
+            shape = list(builder.nodes[part].shape)
+            shape[axis + 1] = len(index)
+            part = builder.add(Select(torch.tensor(index), axis + 1), (part,), tuple(shape))
+        parts.append(part)
+    while len(parts) > 1:
+        pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
+        parts = [_maximum(builder, pair[0], pair[1], node.name) if len(pair) == 2 else pair[0] for pair in pairs]
+    return parts[0]
+
+
+def _window_index(pool: MaxPool, axis: int, offset: int, count: int, size: int, begin: int) -> list[int]:
+    index = []
+    for o in range(count):
+        first = o * pool.stride[axis] - begin
+        cells = [first + k * pool.dilation[axis] for k in range(pool.kernel[axis])]
+        inside = [cell for cell in cells if 0 <= cell < size]
+        wanted = first + offset * pool.dilation[axis]
+        index.append(wanted if 0 <= wanted < size else inside[0])
+    return index
+
+
+def _maximum(builder: _Builder, a: int, b: int, name: str) -> int:
+    difference = builder.sum(a, builder.scaled(b, -1.0))
+    return builder.sum(b, builder.relu(difference, name))
+
+
+def refuse_unsupported(graph: Graph, *, smooth: bool = False) -> None:
+    """Raises `UnsupportedOperator` naming every operator that bounds cannot handle."""
+    allowed: tuple[type[Operator], ...] = (Affine, Relu, LeakyRelu, Clip, MaxPool)
+    if smooth:
+        from radii.models.operators import Product, Sigmoid, Tanh
+
+        allowed = (*allowed, Sigmoid, Tanh, Product)
+    bad = [n for n in graph.logits.nodes if n.operator is not None and not isinstance(n.operator, allowed)]
+    if bad:
+        names = ", ".join(f"{type(n.operator).__name__} (node {n.name or '?'})" for n in bad)
+        raise UnsupportedOperator(
+            f"bounds: expected affine operators, ReLU, LeakyRelu, Clip and MaxPool, got {names}; "
+            "attack-only results are still to be had (verifier: attack)",
+            tuple(type(n.operator).__name__ for n in bad),
+        )

@@ -1,0 +1,118 @@
+"""Root bounds: every pre-activation and every margin of a batch of images bounded on their balls.
+
+Layer by layer: intervals first, then backward linear bounds for the neurons that intervals leave undecided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from radii.bounds.backward import Linear, Lines, Magnitudes, backward
+from radii.bounds.interval import of_input, through
+from radii.bounds.region import Region
+from radii.models.graph import Graph
+from radii.models.operators import Relu
+
+CHUNK = 2**25  # coefficients in flight: 256 MiB of float64
+
+
+@dataclass(frozen=True, eq=False)
+class Root:
+    """A lowered graph over a region: the lines of every ReLU node and the magnitudes of every value."""
+
+    graph: Graph
+    region: Region
+    lines: dict[int, Lines]
+    magnitudes: Magnitudes
+
+    def rows(self, index: Tensor) -> Root:
+        """The same for these images of the batch."""
+        lines = {
+            k: Lines(v.low[index], v.high[index], v.slope_low[index], v.slope_high[index], v.offset[index])
+            for k, v in self.lines.items()
+        }
+        return Root(self.graph, self.region.rows(index), lines, self.magnitudes.rows(index))
+
+    def margins(self, rows: Tensor) -> Linear:
+        """Linear lower bounds of rows·logits, for rows of shape (batch, rows, classes)."""
+        return backward(self.graph, len(self.graph.nodes) - 1, rows, self.lines, self.magnitudes)
+
+
+def bound_root(graph: Graph, region: Region, known: dict[int, tuple[Tensor, Tensor]] | None = None) -> Root:
+    """Bounds of every ReLU's input over the region; `graph` is lowered and in float64.
+
+    `known` holds bounds of ReLU inputs (by ReLU node) that are already proven on a region that contains this one.
+    """
+    low0, high0 = of_input(graph, region)
+    low, high = [low0], [high0]
+    magnitudes = Magnitudes([], [])
+    magnitudes.grow(graph, low0, high0)
+    lines: dict[int, Lines] = {}
+    for index, node in enumerate(graph.nodes[1:], start=1):
+        if isinstance(node.operator, Relu):
+            before = node.inputs[0]
+            ends = low[before].flatten(1), high[before].flatten(1)
+            if known is not None and index in known:
+                ends = torch.maximum(ends[0], known[index][0]), torch.minimum(ends[1], known[index][1])
+            ends = tighten(graph, region, before, ends, lines, magnitudes)
+            shape = low[before].shape
+            low[before], high[before] = ends[0].reshape(shape), ends[1].reshape(shape)
+            lines[index] = Lines.of(*ends)
+        a, b = through(node, [low[i] for i in node.inputs], [high[i] for i in node.inputs])
+        low.append(a)
+        high.append(b)
+        magnitudes.grow(graph, a, b)
+    return Root(graph, region, lines, magnitudes)
+
+
+def tighten(
+    graph: Graph,
+    region: Region,
+    node: int,
+    ends: tuple[Tensor, Tensor],
+    lines: dict[int, Lines],
+    magnitudes: Magnitudes,
+) -> tuple[Tensor, Tensor]:
+    """The ends of a pre-activation after backward bounds on the coordinates that may take both signs."""
+    low, high = ends[0].clone(), ends[1].clone()
+    undecided = (low < 0) & (high > 0)
+    width = max(graph.nodes[i].size for i in range(node + 1))
+    for images, neurons, valid in _chunks(undecided, width):
+        batch = torch.arange(len(images), device=low.device)[:, None]
+        rows = low.new_zeros((len(images), neurons.shape[1], graph.nodes[node].size))
+        rows[batch, torch.arange(neurons.shape[1], device=low.device)[None], neurons] = valid.to(low.dtype)
+        part = region.rows(images)
+        chosen = {k: Lines(*(getattr(v, f)[images] for f in _FIELDS)) for k, v in lines.items()}
+        both = backward(graph, node, torch.cat([rows, -rows], 1), chosen, magnitudes.rows(images))
+        least = part.lowest(both.a, both.shifted())
+        count = neurons.shape[1]
+        at = (images[:, None].expand_as(neurons)[valid], neurons[valid])
+        low[at] = torch.maximum(low[at], least[:, :count][valid])
+        high[at] = torch.minimum(high[at], -least[:, count:][valid])
+    return low, high
+
+
+_FIELDS = ("low", "high", "slope_low", "slope_high", "offset")
+
+
+def _chunks(undecided: Tensor, width: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Groups of images with their undecided neurons, padded to a rectangle, small enough for memory."""
+    counts = undecided.sum(1)
+    order = torch.argsort(counts, descending=True)
+    order = order[counts[order] > 0]
+    limit = max(1, CHUNK // width)
+    start = 0
+    while start < len(order):
+        most = int(counts[order[start]])
+        take = max(1, limit // (2 * most))
+        images = order[start : start + take]
+        ranked = undecided[images].to(torch.int8).argsort(stable=True, dim=1, descending=True)[:, :most]
+        valid = undecided[images].gather(1, ranked)
+        step = max(1, limit // 2 // len(images))
+        for first in range(0, most, step):
+            yield images, ranked[:, first : first + step], valid[:, first : first + step]
+        start += take

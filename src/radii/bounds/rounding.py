@@ -1,0 +1,21 @@
+"""Rounding: the derived error bounds that make a float64 computation a proof.
+
+Higham's γ_n = n·u/(1 − n·u) bounds the relative error of a dot product of length n in any summation order. It is charged
+against magnitudes: |fl(a·b) − a·b| ≤ γ_n |a|·|b|. Quantities here are upper bounds, so they are themselves inflated by
+`UP`, which covers the rounding made while computing them.
+"""
+
+from __future__ import annotations
+
+U64 = 2.0**-53
+U32 = 2.0**-24
+UP = 1.0 + 2.0**-30  # inflates a computed error bound: covers the rounding of up to 2^20 operations in it
+TINY = 1e-290  # absorbs underflow
+
+
+def gamma(terms: int, unit: float = U64) -> float:
+    """γ for a sum of `terms` products, with three operations to spare, rounded up."""
+    product = (terms + 3) * unit
+    if product >= 0.5:
+        raise OverflowError(f"a sum of {terms} products is too long for this precision")
+    return product / (1.0 - product) * UP

@@ -1,0 +1,100 @@
+"""Tree: best-first branch and bound over the signs of neurons, on certified radii, for one image.
+
+The tree holds open nodes of all objectives. No violation of any objective is closer than the least radius over open nodes,
+and when none is open there is none in the whole ball: so `lower` is valid at any time and only grows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from radii.bounds.nodes import Nodes, Problem, climb, refine
+
+FIRST_STEPS = 12
+STEPS = 6
+
+
+@dataclass(eq=False)
+class Tree:
+    """Branch and bound on one problem; `goal` is the radius to prove (the problem's ball)."""
+
+    problem: Problem
+    goal: float
+    batch: int = 64
+    cuts: bool = True
+    open: Nodes | None = None
+    visited: int = 0
+    minimisers: Tensor | None = None  # where the last bounded nodes had their least values: points to attack from
+
+    def start(self) -> None:
+        """Bounds the roots."""
+        self.open = self._bound(self.problem.roots(), FIRST_STEPS)
+
+    @property
+    def done(self) -> bool:
+        """Whether no node is open: the goal is proven."""
+        return self.open is None or len(self.open) == 0
+
+    @property
+    def lower(self) -> float:
+        """No violation is closer than this."""
+        if self.open is None:
+            return 0.0
+        return self.goal if len(self.open) == 0 else min(self.goal, float(self.open.radius.min()))
+
+    def relax_goal(self, goal: float) -> None:
+        """A smaller goal: nodes that reach it are closed."""
+        self.goal = min(self.goal, goal)
+        if self.open is not None:
+            self.open = self.open.pick((self.open.radius < self.goal).nonzero()[:, 0])
+
+    def step(self) -> None:
+        """Splits the most pressing nodes and bounds their children."""
+        assert self.open is not None
+        order = torch.argsort(self.open.radius, stable=True)
+        take, rest = order[: self.batch], order[self.batch :]
+        children = split(self.open.pick(take))
+        kept = self._bound(children, STEPS)
+        self.open = Nodes.join([self.open.pick(rest), kept])
+
+    def _bound(self, nodes: Nodes, steps: int) -> Nodes:
+        self.visited += len(nodes)
+        possible = ~(nodes.low > nodes.high).any(1)
+        nodes = nodes.pick(possible.nonzero()[:, 0])
+        nodes = self._alive(nodes, climb(self.problem, nodes, steps))
+        if self.cuts and len(nodes):
+            empty = refine(self.problem, nodes)
+            nodes = nodes.pick((~empty).nonzero()[:, 0])
+            if len(nodes):
+                nodes = self._alive(nodes, climb(self.problem, nodes, STEPS))
+        if len(nodes):
+            region = self.problem.net.region
+            found = region.root(nodes.a[None], nodes.c[None])[0]
+            nodes.radius = torch.maximum(nodes.radius, found)
+            nodes = nodes.pick((nodes.radius < self.goal).nonzero()[:, 0])
+            self.minimisers = region.minimiser(nodes.a[None])[0]
+        return nodes
+
+    @staticmethod
+    def _alive(nodes: Nodes, lowest: Tensor) -> Nodes:
+        # Written so that NaN stays open: only a bound above 0 closes a node.
+        return nodes.pick((~(lowest > 0)).nonzero()[:, 0])
+
+
+def split(nodes: Nodes) -> Nodes:
+    """Both children of every node, split at its best-scored undecided neuron."""
+    undecided = (nodes.low < 0) & (nodes.high > 0)
+    score = torch.where(undecided, nodes.score + 1e-30, torch.full_like(nodes.score, -1.0))
+    at = score.argmax(1)
+    able = undecided.any(1).nonzero()[:, 0]
+    parents, at = nodes.pick(able), at[able]
+    rows = torch.arange(len(parents))
+    up, down = parents.pick(rows), parents.pick(rows)
+    up.low[rows, at] = 0.0
+    up.sign[rows, at] = 1
+    down.high[rows, at] = 0.0
+    down.sign[rows, at] = -1
+    return Nodes.join([up, down])
