@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -84,7 +84,7 @@ class Distribution:
         correct: Any = None,
         target: Any = None,
         **details: Any,
-    ) -> Distribution:
+    ) -> Self:
         """A distribution from plain arrays, one value per input; NaN or None marks an absent end.
 
         Further keywords: `ids` (what pairs inputs between networks), `cpu_seconds`, `wall_seconds`, `status`,
@@ -137,7 +137,7 @@ class Distribution:
             )
         return both.take(self.correct)
 
-    def select(self, rows: npt.ArrayLike) -> Distribution:
+    def select(self, rows: npt.ArrayLike) -> Self:
         """The distribution of some rows (a mask or indices)."""
         index = np.arange(len(self))[np.asarray(rows)]
         if index.size == 0:
@@ -167,13 +167,13 @@ class Distribution:
         parts = {key: part.ends(among) for key, part in self.by_class().items()}
         return class_guarantees(parts, confidence, among=among)
 
-    def by_class(self) -> dict[int, Distribution]:
+    def by_class(self) -> dict[int, Self]:
         """The distribution of each class of the inputs, by label."""
         if np.all(self.label < 0):
             raise InputError("by_class: expected a label for every instance, got none; give label=... to from_arrays")
         return {int(key): self.select(self.label == key) for key in np.unique(self.label)}
 
-    def by_target(self) -> dict[int, Distribution]:
+    def by_target(self) -> dict[int, Self]:
         """The distribution towards each target class (one-to-one); the key -1 holds rows without a target."""
         return {int(key): self.select(self.target == key) for key in np.unique(self.target)}
 
