@@ -149,7 +149,7 @@ class Classifier:
     def _outputs(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
         graph = self.graph.logits.to(torch.float32)
         step = max(1, CHUNK_VALUES // sum(node.size for node in graph.nodes))
-        with torch.inference_mode():
+        with torch.no_grad():
             parts = [graph(chunk).flatten(1).numpy() for chunk in _chunks(batch, step)]
         return np.concatenate(parts) if parts else np.zeros((0, self.classes), np.float32)
 

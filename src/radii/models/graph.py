@@ -1,10 +1,11 @@
 """Graph: the one small intermediate form that every network becomes.
 
-A graph is a list of nodes in topological order; a node applies one operator to earlier nodes. Shapes never include the
-batch: values are tensors of shape (batch, *shape). Operators are either *affine* in their inputs (they have `adjoint` and
-`absolute`, which is all that bounds and exact solvers need) or one of a few *activations*.
+A graph is a list of nodes in topological order; a node applies one operator to earlier nodes. Shapes never include
+the batch: values are tensors of shape (batch, *shape). Operators are either *affine* in their inputs (they have
+`adjoint` and `absolute`, which is all that bounds and exact solvers need) or one of a few *activations*.
 
-    affine      Dense · Conv · ConvTranspose · Scale · AveragePool · Sum · Reshape · Transpose · Select · Pad · Add · Concat
+    affine      Dense · Conv · ConvTranspose · Scale · AveragePool · Sum
+                Reshape · Transpose · Select · Pad · Add · Concat
     activations Relu · LeakyRelu · Clip · Sigmoid · Tanh · MaxPool · Product
     last only   Softmax (kept for probabilities, dropped for margins)
 """
@@ -59,10 +60,10 @@ class Graph:
         """The graph without a final softmax: what margins are computed on."""
         nodes = self.nodes
         while len(nodes) > 1 and isinstance(nodes[-1].operator, Softmax):
-            nodes = self._upto(nodes[-1].inputs[0]).nodes
+            nodes = self.upto(nodes[-1].inputs[0]).nodes
         return Graph(nodes) if len(nodes) != len(self.nodes) else self
 
-    def _upto(self, index: int) -> Graph:
+    def upto(self, index: int) -> Graph:
         """The graph that computes one node: everything it does not need is left out."""
         needed = {index}
         for i in range(index, -1, -1):
@@ -95,12 +96,13 @@ class Graph:
         key = (dtype, str(device))
         cache: dict[tuple[torch.dtype, str], Graph] = self.__dict__.setdefault("_converted", {})
         if key not in cache:
-            graph = Graph(
-                tuple(
-                    node if node.operator is None else replace(node, operator=node.operator.to(dtype, device))
-                    for node in self.nodes
+            with torch.inference_mode(False):  # the copy outlives the caller's mode and must stay differentiable
+                graph = Graph(
+                    tuple(
+                        node if node.operator is None else replace(node, operator=node.operator.to(dtype, device))
+                        for node in self.nodes
+                    )
                 )
-            )
             graph.__dict__["_converted"] = {key: graph}
             cache[key] = graph
         return cache[key]

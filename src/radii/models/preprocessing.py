@@ -1,4 +1,4 @@
-"""Preprocessing: what happens to an input before the network sees it: (x − mean) / std, per channel or for all values."""
+"""Preprocessing: (x − mean) / std, per channel or for all values, before the network sees an input."""
 
 from __future__ import annotations
 

@@ -1,0 +1,175 @@
+"""From ONNX to the graph: reads a file's nodes in order, folds what is constant, and refuses the rest all at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import numpy_helper
+
+from radii.errors import ModelError, UnsupportedOperator
+from radii.models.graph import Graph
+from radii.models.importer import elementwise, linear, shapes, windows
+from radii.models.importer.builder import Builder, Refused, Value
+from radii.models.importer.call import Call, Handler
+from radii.models.importer.fold import attributes, constant, evaluate, shape_of
+from radii.models.importer.simplify import simplify
+from radii.models.importer.suggest import suggestion
+from radii.models.inputs import show
+
+Shape = tuple[int, ...]
+OPSETS = range(8, 21)
+HANDLERS: dict[str, Handler] = {**linear.TABLE, **elementwise.TABLE, **windows.TABLE, **shapes.TABLE}
+
+
+def import_graph(model: bytes, input_shape: Shape | None = None) -> Graph:
+    """The network as a graph; `input_shape` (without the batch) settles sizes that the file leaves open."""
+    return Importer(parse(model), input_shape).run()
+
+
+def parse(model: bytes) -> Any:
+    """The model's protobuf, checked for being a network of a known opset."""
+    try:
+        proto = onnx.load_from_string(model)
+    except Exception as error:  # protobuf's own error, whose place depends on its version
+        raise ModelError(
+            "expected an ONNX network, got bytes that do not parse; the file is truncated or not ONNX"
+        ) from error
+    if not proto.graph.node or not proto.graph.output or not proto.opset_import:
+        raise ModelError("expected an ONNX network, got a file without nodes or outputs; it is truncated or not ONNX")
+    opset = opset_of(proto)
+    if opset not in OPSETS:
+        raise ModelError(
+            f"expected an ONNX opset from {OPSETS[0]} to {OPSETS[-1]}, got {opset}; export again with opset_version=17"
+        )
+    if proto.functions:
+        from onnx import inliner
+
+        proto = inliner.inline_local_functions(proto)
+    return proto
+
+
+def opset_of(proto: Any) -> int:
+    """The version of ONNX's own operators that a model uses."""
+    return max((int(o.version) for o in proto.opset_import if o.domain in ("", "ai.onnx")), default=0)
+
+
+class Importer:
+    """One reading of one model."""
+
+    def __init__(self, proto: Any, input_shape: Shape | None) -> None:
+        self.proto = proto
+        self.opset = opset_of(proto)
+        self.known: dict[str, Value | NDArray[Any]] = {
+            item.name: np.asarray(numpy_helper.to_array(item)) for item in proto.graph.initializer
+        }
+        inputs = [item for item in proto.graph.input if item.name not in self.known]
+        if len(inputs) != 1 or len(proto.graph.output) != 1:
+            names = ", ".join(item.name for item in (inputs if len(inputs) != 1 else proto.graph.output))
+            what = "input" if len(inputs) != 1 else "output"
+            raise ModelError(
+                f"expected a network with one {what}, got {names or 'none'}; export it with a single {what}"
+            )
+        self.builder = Builder(*traced(inputs[0], input_shape), inputs[0].name)
+        self.known[inputs[0].name] = self.builder.input
+        self.problems: list[tuple[Any, str]] = []
+        self.lost: set[str] = set()
+        self.wanted = {name for node in proto.graph.node for name in node.input} | {o.name for o in proto.graph.output}
+
+    def run(self) -> Graph:
+        """The graph, or every operator that stands in its way."""
+        for node in self.proto.graph.node:
+            if node.domain not in ("", "ai.onnx"):
+                self._lose(node, f"an operator of the domain {node.domain}")
+            elif any(name in self.lost for name in node.input):
+                reason = "" if node.op_type in HANDLERS or node.op_type == "Shape" else "not supported"
+                self._lose(node, reason)
+            else:
+                self._read(node)
+        if self.problems:
+            raise unsupported(self.problems)
+        last = self.known[self.proto.graph.output[0].name]
+        if not isinstance(last, Value) or last.node == 0:
+            raise ModelError("expected outputs that are computed from the input, got a constant or the input itself")
+        return simplify(self.builder.graph(last))
+
+    def _lose(self, node: Any, reason: str) -> None:
+        self.lost.update(name for name in node.output if name)
+        if reason:
+            self.problems.append((node, reason))
+
+    def _read(self, node: Any) -> None:
+        try:
+            inputs = tuple(self.known[name] if name else None for name in node.input)
+            results = self._results(node, inputs)
+        except Refused as refusal:
+            self._lose(node, str(refusal))
+            return
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise ModelError(f"node {label(node)} ({node.op_type}): cannot be read: {error}") from error
+        self.known.update({name: value for name, value in zip(node.output, results) if name})
+
+    def _results(self, node: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        if node.op_type == "Constant":
+            return (constant(node),)
+        if node.op_type == "Shape" and isinstance(inputs[0], Value):
+            return (shape_of(inputs[0].shape, attributes(node)),)
+        if not any(isinstance(value, Value) for value in inputs):
+            return tuple(evaluate(node, list(inputs), self.opset))
+        if node.op_type not in HANDLERS:
+            raise Refused("not supported")
+        pending = any(isinstance(value, Value) and value.softmax is not None for value in inputs)
+        if pending and node.op_type not in shapes.RENAMING:
+            raise Refused("it follows a softmax, which may only end a network")
+        self.builder.name = label(node)
+        used = tuple(name if name in self.wanted else "" for name in node.output)
+        call = Call(node.op_type, attributes(node), inputs, used, self.opset)
+        result = HANDLERS[node.op_type](self.builder, call)
+        return result if isinstance(result, tuple) else (result,)
+
+
+def traced(item: Any, input_shape: Shape | None) -> tuple[Shape, int | None]:
+    """The full shape of one input and its batch axis, from the file's declaration and what the user gave."""
+    kind = item.type.tensor_type.elem_type
+    if kind not in shapes.FLOATS:
+        name = onnx.TensorProto.DataType.Name(kind)
+        raise ModelError(f"expected an input of float32 or float64, got {name}; export the network in float32")
+    dims = [int(d.dim_value) if d.dim_value > 0 else None for d in item.type.tensor_type.shape.dim]
+    if not dims:
+        if input_shape is None:
+            raise ModelError(
+                "expected a network that states its input shape, got one that does not; give input_shape=…"
+            )
+        return (1, *input_shape), 0
+    batch = 0 if len(dims) > 1 and dims[0] in (None, 1) else None
+    core = dims[1:] if batch == 0 else dims
+    if input_shape is not None:
+        fits = len(core) == len(input_shape) and all(c in (None, g) for c, g in zip(core, input_shape))
+        if not fits:
+            raise ModelError(f"expected the input shape of the file, {_dims(core)}, got {show(input_shape)}")
+        core = list(input_shape)
+    if any(n is None for n in core):
+        raise ModelError(f"expected a network of fixed input size, got {_dims(core)}; give input_shape=…")
+    shape = tuple(int(n) for n in core if n is not None)
+    return ((1, *shape), 0) if batch == 0 else (shape, None)
+
+
+def _dims(dims: list[int | None]) -> str:
+    return "x".join("?" if n is None else str(n) for n in dims)
+
+
+def label(node: Any) -> str:
+    """A node's name, or that of its output when it has none."""
+    return str(node.name or next((name for name in node.output if name), "unnamed"))
+
+
+def unsupported(problems: list[tuple[Any, str]]) -> UnsupportedOperator:
+    """One error that lists every node that cannot be handled, and what to do about each operator."""
+    listed = "; ".join(
+        f"{node.op_type} (node {label(node)})" + ("" if reason == "not supported" else f": {reason}")
+        for node, reason in problems
+    )
+    operators = tuple(dict.fromkeys(str(node.op_type) for node, _ in problems))
+    return UnsupportedOperator(f"unsupported operators: {listed}. {suggestion(operators)}", operators)

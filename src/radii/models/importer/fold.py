@@ -1,0 +1,60 @@
+"""Constant folding: nodes that do not depend on the input are evaluated while the file is read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper
+
+from radii.models.importer.builder import Refused
+from radii.models.runtime import session
+
+RANDOM = frozenset(
+    {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"}
+)
+
+
+def attributes(node: Any) -> dict[str, Any]:
+    """The attributes of a node as Python values; texts are decoded."""
+    found = {item.name: helper.get_attribute_value(item) for item in node.attribute}
+    return {name: value.decode() if isinstance(value, bytes) else value for name, value in found.items()}
+
+
+def constant(node: Any) -> NDArray[Any]:
+    """The value of a Constant node in any of its forms."""
+    given = attributes(node)
+    if "value" in given:
+        return np.asarray(numpy_helper.to_array(given["value"]))
+    for name, dtype in (("value_float", np.float32), ("value_floats", np.float32), ("value_int", np.int64)):
+        if name in given:
+            return np.asarray(given[name], dtype=dtype)
+    if "value_ints" in given:
+        return np.asarray(given["value_ints"], dtype=np.int64)
+    raise Refused("a constant that is neither a tensor nor a number")
+
+
+def shape_of(shape: tuple[int, ...], given: dict[str, Any]) -> NDArray[np.int64]:
+    """What the Shape operator says of a shape."""
+    return np.asarray(shape[slice(given.get("start", 0), given.get("end"))], dtype=np.int64)
+
+
+def evaluate(node: Any, inputs: list[NDArray[Any] | None], opset: int) -> list[NDArray[Any]]:
+    """The outputs of one node of constants, by onnxruntime."""
+    if node.op_type in RANDOM:
+        raise Refused("it draws random numbers; export the network in evaluation mode")
+    named = {name: array for name, array in zip(node.input, inputs) if name and array is not None}
+    graph = helper.make_graph(
+        [node],
+        "constant",
+        [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in named.items()],
+        [onnx.ValueInfoProto(name=name) for name in node.output if name],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    try:
+        results = session(model.SerializeToString()).run(None, named)
+    except Exception as error:  # onnxruntime raises a dozen private types
+        raise Refused(f"a constant that cannot be computed: {str(error).splitlines()[0][:120]}") from error
+    return [np.asarray(r) for r in results]

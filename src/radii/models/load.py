@@ -1,0 +1,154 @@
+"""load_classifier: a classifier from an ONNX file or its bytes, or from a torch module."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Mapping
+from dataclasses import replace
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from radii._check import whole
+from radii.errors import ModelError
+from radii.models.check import examine
+from radii.models.classifier import Classifier, with_preprocessing
+from radii.models.preprocessing import Preprocessing
+from radii.problem import Domain
+
+Shape = tuple[int, ...]
+UNIT = Domain()
+
+
+def load_classifier(
+    source: Any,
+    *,
+    preprocessing: Preprocessing | Mapping[str, Any] | tuple[Any, Any] | None = None,
+    domain: Domain | tuple[float, float] | None = UNIT,
+    name: str | None = None,
+    input_shape: tuple[int, ...] | None = None,
+    check: bool = True,
+) -> Classifier:
+    """A classifier from an ONNX file (also `.onnx.gz`), ONNX bytes, an onnx model or a torch module.
+
+    `preprocessing` is (mean, std) in the units of the domain; `domain=None` is the whole space; `input_shape` (without
+    the batch) is needed for torch modules and for files that leave it open. The network must equal onnxruntime on
+    random inputs of the domain; `check=False` skips that.
+
+        net = radii.load_classifier("mnist.onnx")
+        net = radii.load_classifier(module, input_shape=(1, 28, 28), preprocessing=(0.1307, 0.3081))
+    """
+    if isinstance(source, Classifier):
+        return source
+    shape = None if input_shape is None else _shape(input_shape)
+    path = Path(source) if isinstance(source, (str, Path)) else None
+    label = name or (_stem(path) if path else type(source).__name__ if hasattr(source, "forward") else "network")
+    try:
+        model, alarms = _bytes(source, shape)
+        classifier = _build(model, shape, Preprocessing.of(preprocessing), Domain.of(domain), check)
+    except ModelError as error:
+        error.args = (f"{path or label}: {error}",)
+        raise
+    graph = classifier.graph
+    named = replace(
+        classifier, name=label, path=None if path is None else str(path), alarms=(*alarms, *classifier.alarms)
+    )
+    named.__dict__["graph"] = graph  # read once
+    return named
+
+
+def _build(model: bytes, shape: Shape | None, preprocessing: Preprocessing, domain: Domain, check: bool) -> Classifier:
+    from radii.models.from_onnx import import_graph
+
+    graph = import_graph(model, shape)
+    classifier = Classifier(
+        model, graph.input_shape, prod(graph.output_shape), domain=domain, preprocessing=preprocessing
+    )
+    classifier.__dict__["graph"] = with_preprocessing(graph, preprocessing)
+    if not check:
+        return classifier
+    difference, alarms = examine(classifier)
+    checked = replace(classifier, difference=difference, alarms=alarms)
+    checked.__dict__["graph"] = classifier.graph
+    return checked
+
+
+def _shape(value: Any) -> Shape:
+    sizes = (value,) if isinstance(value, int) else tuple(value)
+    return tuple(whole(n, "input_shape", low=1) for n in sizes)
+
+
+def _bytes(source: Any, shape: Shape | None) -> tuple[bytes, tuple[str, ...]]:
+    """The network as ONNX bytes, and the alarms that its export raised."""
+    if isinstance(source, (str, Path)):
+        return read(Path(source)), ()
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return _unpacked(bytes(source)), ()
+    if hasattr(source, "SerializeToString"):
+        return bytes(source.SerializeToString()), ()
+    if hasattr(source, "forward") and hasattr(source, "state_dict"):
+        from radii.models.from_torch import export
+
+        return export(source, shape)
+    raise ModelError(f"expected a path, ONNX bytes or a torch module, got {type(source).__name__}")
+
+
+def read(path: Path) -> bytes:
+    """The bytes of an ONNX file, unpacked, with weights that lie in files beside it drawn in."""
+    if path.is_dir():
+        raise ModelError("expected an ONNX file, got a folder")
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise ModelError("expected an ONNX file, got a path where nothing is") from None
+    except OSError as error:
+        raise ModelError(f"cannot read the network: {error.strerror}") from error
+    data = _unpacked(data)
+    return _with_outside_weights(data, path)
+
+
+def _unpacked(data: bytes) -> bytes:
+    if not data:
+        raise ModelError("expected an ONNX network, got an empty file")
+    if data[:2] == b"\x1f\x8b":
+        try:
+            return gzip.decompress(data)
+        except (OSError, EOFError, zlib.error) as error:
+            raise ModelError("expected a gzipped ONNX network, got a truncated or damaged archive") from error
+    kinds = {
+        b"PK": "a zip archive (a PyTorch checkpoint or npz?): load the torch module and pass that",
+        b"\x89HDF": "an HDF5 file (Keras?): export it to ONNX first",
+        b"\x93NUMPY": "a numpy array",
+        b"\x89PNG": "a picture",
+        b"(": "a text (VNN-LIB?): give the network, not the query",
+        b"; ": "a text (VNN-LIB?): give the network, not the query",
+    }
+    for magic, kind in kinds.items():
+        if data.startswith(magic):
+            raise ModelError(f"expected an ONNX network, got {kind}")
+    return data
+
+
+def _with_outside_weights(data: bytes, path: Path) -> bytes:
+    if b"location" not in data:  # the key under which an ONNX file names the files its weights lie in
+        return data
+    import onnx
+
+    from radii.models.from_onnx import parse
+
+    try:
+        proto = parse(data)
+        outside = [t for t in proto.graph.initializer if t.data_location == onnx.TensorProto.EXTERNAL]
+        if not outside:
+            return data
+        return bytes(onnx.load(str(path)).SerializeToString())
+    except (OSError, ValueError) as error:
+        raise ModelError(f"expected its weights in files beside it: {error}") from error
+
+
+def _stem(path: Path) -> str:
+    name = path.name
+    for ending in (".gz", ".onnx"):
+        name = name.removesuffix(ending)
+    return name
