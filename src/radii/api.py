@@ -1,0 +1,124 @@
+"""The public functions: load a network, load data, find one radius, find the distribution of many.
+
+>>> import radii
+>>> net = radii.load_classifier("zoo:mnist5k-standard")
+>>> data = radii.load_dataset("mnist5k", split="test")
+>>> radii.radius(net, data[0].x, data[0].label, seconds=20).status
+<Status.CLOSED: 'closed'>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+
+from radii import zoo
+from radii.data import Dataset
+from radii.data import load_dataset as load_dataset
+from radii.decide import Decider
+from radii.models.classifier import Classifier
+from radii.models.load import load_classifier as _load
+from radii.problem import Instance, Radius
+from radii.report.distribution import Distribution
+from radii.store import Store, open_store
+from radii.study.ask import Ask, Options
+from radii.study.measure import Measurement
+from radii.study.progress import shown
+
+Progress = Callable[[int, int, Radius], None]
+
+
+def load_classifier(what: Any, **options: Any) -> Classifier:
+    """The classifier in an ONNX file, of a torch module, or of the zoo ("zoo:mnist5k-standard").
+
+    Options are `preprocessing` (mean and std), `domain` ((0, 1) unless given) and those in `docs/models.md`.
+    """
+    if isinstance(what, Classifier):
+        return what
+    if isinstance(what, str) and what.startswith(zoo.PREFIX):
+        what = zoo.path(what)
+    return _load(what, **options)
+
+
+def radius(net: Any, x: Any, y: int, **options: Unpack[Options]) -> Radius:
+    """How far x, of class y, can move: an interval [lower, upper] with its witness and its proof.
+
+    Options: `target` (only this class counts), `property`, `norm` ("linf", "l2", "l1"), `seconds` of CPU time,
+    `memory`, `nodes`, `tolerance`, `limit` (the largest ε of interest), `verifier`, `seed`.
+    """
+    classifier = load_classifier(net)
+    values = np.asarray(x, dtype=np.float32)
+    classifier.check_inputs(values, [y])
+    instance = Instance(values.reshape(classifier.input_shape), y)
+    return measurement(classifier, **options).radii([instance])[0]
+
+
+def distribution(
+    net: Any,
+    data: Any,
+    *,
+    store: str | Path | Store | None = None,
+    progress: Progress | bool | None = None,
+    **options: Unpack[Options],
+) -> Distribution:
+    """The distribution of the radii of a data set; the options are those of `radius`, the budget is per input.
+
+    With `store` (a file, a URL or an open store) finished inputs are kept, and found again by the next call.
+    `progress` is called with (done, all, radius) after each input; True shows a bar, None does so on a terminal.
+    """
+    classifier, chosen = load_classifier(net), dataset(data)
+    classifier.check_inputs(chosen.x, chosen.y)
+    work = measurement(classifier, **options)
+    instances = chosen.instances
+    with shown(progress, len(chosen), classifier.name) as tell:
+        if store is None:
+            return gathered(chosen, work.radii(instances, tell), classifier.name)
+        # A store that was given open stays open.
+        with nullcontext(store) if isinstance(store, Store) else open_store(store) as opened:
+            return gathered(chosen, work.kept(instances, opened, tell), classifier.name)
+
+
+def dataset(data: Any) -> Dataset:
+    """A data set from itself, a name, a path, a torch data set, or a pair of arrays (inputs, labels)."""
+    if isinstance(data, tuple) and len(data) == 2:
+        return Dataset(np.asarray(data[0], dtype=np.float32), np.asarray(data[1]))
+    if isinstance(data, Sequence) and data and all(isinstance(item, Instance) for item in data):
+        first = data[0]
+        x, y, where = ([getattr(i, key) for i in data] for key in ("x", "label", "index"))
+        return Dataset(np.stack(x), np.array(y), first.dataset, first.split, indices=np.array(where))
+    return load_dataset(data)
+
+
+def gathered(data: Dataset, radii: Sequence[Radius], name: str) -> Distribution:
+    """The distribution of radii found for a data set, row by row."""
+    return Distribution.from_arrays(
+        lower=[r.lower for r in radii],
+        upper=[r.upper for r in radii],
+        label=data.y,
+        correct=[not r.misclassified for r in radii],
+        status=[r.status.value for r in radii],
+        ids=[f"{data.name}/{data.split}/{index}" for index in data.indices],
+        cpu_seconds=[r.cost.cpu_seconds for r in radii],
+        wall_seconds=[r.cost.wall_seconds for r in radii],
+        name=name,
+        class_names=data.class_names,
+    )
+
+
+def measurement(classifier: Classifier, **options: Unpack[Options]) -> Measurement:
+    """What measures any number of inputs of one classifier; the options are those of `radius`."""
+    ask = Ask.of(options)
+    return Measurement(classifier, ask, decider(ask))
+
+
+def decider(ask: Ask) -> Decider:
+    """The verifier that was asked for, by its name or as it is."""
+    if not isinstance(ask.verifier, str):
+        return ask.verifier
+    from radii.verifiers.native import Native
+
+    return Native(seed=ask.seed)

@@ -1,0 +1,79 @@
+"""Texts of options into the values they mean; each raises one line that names the option."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from radii._check import number
+from radii.errors import InputError
+
+if TYPE_CHECKING:
+    from radii.data import Dataset
+    from radii.problem import Property
+
+
+def property_of(text: str, target: int | None) -> Property:
+    """A property from text: classification, strong:ETA, standard:DELTA or lipschitz:CONSTANT."""
+    from radii.problem import Classification, Lipschitz, Standard, StrongClassification
+
+    kind, _, parameter = text.partition(":")
+    if kind == "classification" and not parameter:
+        return Classification(target)
+    makers: dict[str, Callable[[float], Property]] = {
+        "strong": StrongClassification,
+        "standard": Standard,
+        "lipschitz": Lipschitz,
+    }
+    if kind not in makers or not parameter:
+        raise InputError(
+            f"--property: expected classification, strong:ETA, standard:DELTA or lipschitz:CONSTANT, got {text!r}"
+        )
+    if target is not None:
+        raise InputError(f"--target: expected it only with --property classification, got {text!r}")
+    return makers[kind](number(parameter, f"--property {kind}"))
+
+
+def positions(text: str, data: Dataset) -> list[int]:
+    """Positions in a data set from text such as "7", "0:10" or "3,5,8"."""
+    chosen: list[int] = []
+    for piece in text.split(","):
+        first, colon, last = piece.partition(":")
+        try:
+            start = int(first) if first else 0
+            stop = (int(last) if last else len(data)) if colon else start + 1
+        except ValueError:
+            raise InputError(f"--index: expected a position, a range such as 0:10 or a list, got {text!r}") from None
+        if not 0 <= start < len(data) or stop > len(data) or stop < start:
+            raise InputError(f"--index: expected positions from 0 to {len(data) - 1}, got {piece!r}")
+        chosen.extend(range(start, stop))
+    if not chosen:
+        raise InputError(f"--index: expected at least one input, got an empty selection {text!r}")
+    return chosen
+
+
+def preprocessing(mean: str | None, std: str | None) -> tuple[list[float], list[float]] | None:
+    """Mean and standard deviation, each one number or one a channel; None when neither is given."""
+    if mean is None and std is None:
+        return None
+    means, stds = numbers(mean or "0", "--mean"), numbers(std or "1", "--std")
+    longest = max(len(means), len(stds))
+    spread = [values * longest if len(values) == 1 else values for values in (means, stds)]
+    if len(spread[0]) != len(spread[1]):
+        raise InputError(f"--std: expected as many numbers as --mean ({len(means)}), got {len(stds)}")
+    return spread[0], spread[1]
+
+
+def domain_of(text: str) -> tuple[float, float] | None:
+    """The interval input values lie in, from "LOW,HIGH"; "none" is the whole space."""
+    if text == "none":
+        return None
+    ends = numbers(text, "--domain")
+    if len(ends) != 2:
+        raise InputError(f"--domain: expected LOW,HIGH or none, got {text!r}")
+    return ends[0], ends[1]
+
+
+def numbers(text: str, name: str) -> list[float]:
+    """Numbers from a list with commas; fractions such as 1/255 are numbers."""
+    return [number(piece, name) for piece in text.split(",")]

@@ -1,0 +1,65 @@
+"""`radii radius`: the radius of one input, or of a few."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from radii.cli.console import absent, note, table
+from radii.cli.options import domain_of, positions, preprocessing, property_of
+
+_SHOWN = ("index", "label", "prediction", "target", "lower", "upper", "status", "cpu_seconds")
+
+
+def radius(
+    model: Annotated[str, typer.Argument(help="ONNX file, or zoo:NAME for a network that comes with radii.")],
+    data: Annotated[str, typer.Option(help="Data set by name (see radii datasets), or a file or folder.")],
+    index: Annotated[str, typer.Option(help="Position in the split: 7, or 0:10, or 3,5,8.")] = "0",
+    root: Annotated[Path | None, typer.Option(help="Folder of the data set's files.")] = None,
+    split: Annotated[str | None, typer.Option(help="Split of the data set; test unless given.")] = None,
+    target: Annotated[int | None, typer.Option(help="Only this class counts as a change of mind.")] = None,
+    norm: Annotated[str, typer.Option(help="linf, l2 or l1.")] = "linf",
+    property: Annotated[
+        str, typer.Option(help="classification, strong:ETA, standard:DELTA or lipschitz:CONSTANT.")
+    ] = "classification",
+    seconds: Annotated[float, typer.Option(help="CPU seconds for each input.")] = 60.0,
+    tolerance: Annotated[str, typer.Option(help="The gap that counts as closed, such as 0.002 or 1/255.")] = "0.002",
+    verifier: Annotated[str, typer.Option(help="See radii verifiers.")] = "native",
+    mean: Annotated[str | None, typer.Option(help="Preprocessing: mean, or one a channel: 0.49,0.48,0.45.")] = None,
+    std: Annotated[str | None, typer.Option(help="Preprocessing: standard deviation, like --mean.")] = None,
+    domain: Annotated[str, typer.Option(help="Values inputs can take, LOW,HIGH or none.")] = "0,1",
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    store: Annotated[str | None, typer.Option(help="Keep results in this file or database, and use them.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON with the columns of radii export.")] = False,
+) -> None:
+    """How far can this input move before the network changes its mind?
+
+    \b
+    Example:
+      radii radius zoo:mnist5k-standard --data mnist5k --index 0:5 --seconds 10
+    """
+    from radii import api
+    from radii.store import Selection, export, open_store, radii_frame
+    from radii.study.progress import shown
+
+    prop = property_of(property, target)
+    net = api.load_classifier(model, preprocessing=preprocessing(mean, std), domain=domain_of(domain))
+    whole = api.load_dataset(data, split=split, root=root)
+    chosen = whole[positions(index, whole)]
+    net.check_inputs(chosen.x, chosen.y)
+    for line in (*net.alarms, *chosen.alarms):
+        note(f"alarm: {line}")
+    work = api.measurement(
+        net, property=prop, norm=norm, seconds=seconds, tolerance=tolerance, verifier=verifier, seed=seed
+    )
+    with open_store(store or ":memory:") as opened:
+        with shown(None, len(chosen), net.name) as tell:
+            work.kept(chosen.instances, opened, tell)
+        frame = radii_frame(opened, Selection(key=tuple(work.unit(instance).key for instance in chosen)))
+    if json:
+        typer.echo(export(frame, "json"), nl=False)
+        return
+    typer.echo(f"{net.name} on {chosen.name} {chosen.split}, {prop.kind}, {norm}")
+    typer.echo(table(_SHOWN, [[absent(row[key]) for key in _SHOWN] for _, row in frame.iterrows()]))

@@ -1,0 +1,106 @@
+"""Ask: what is asked of every input and what it may cost, from the keywords of the public functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, TypedDict, cast
+
+from radii._check import nearest, number, whole
+from radii.decide import Budget, Decider
+from radii.errors import InputError
+from radii.problem import LINF, Classification, Norm, Property
+from radii.search import Grid, Job, KBinary
+from radii.store import Setting
+
+
+class Options(TypedDict, total=False):
+    """Keywords of `radii.radius` and `radii.distribution`; every one has a default.
+
+    `seconds`, `memory` and `nodes` are per input (per query with `grid`), seconds of CPU time. `limit` is the largest
+    ε of interest. `grid` asks the verifier about these ε by k-binary search instead of letting it measure.
+    """
+
+    target: int | None
+    property: Property
+    norm: Norm | str
+    seconds: float | None
+    memory: int | str | None
+    nodes: int | None
+    tolerance: float | str
+    limit: float | str | None
+    grid: Any
+    verifier: Decider | str
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """What is asked of every input, how its radius is searched, and within which budget."""
+
+    property: Property = Classification()
+    norm: Norm = LINF
+    budget: Budget = Budget()
+    tolerance: float = 0.002
+    limit: float | None = None
+    grid: Grid | None = None
+    verifier: Decider | str = "native"
+    seed: int = 0
+
+    @staticmethod
+    def of(options: Options | Mapping[str, Any]) -> Ask:
+        """The settled form of the keywords; an unknown one is refused with the nearest that exists."""
+        given = dict(cast(Mapping[str, Any], options))
+        known = Options.__annotations__
+        for key in given:
+            if key not in known:
+                raise InputError(f"{key}: expected one of {', '.join(known)}{nearest(key, known)}")
+        spent = {key: given.pop(key) for key in ("seconds", "memory", "nodes") if key in given}
+        target = given.pop("target", None)
+        if target is not None:
+            if "property" in given and given["property"] != Classification():
+                raise InputError(f"target: expected no target beside property={given['property']!r}")
+            given["property"] = Classification(target)
+        return Ask(**given, budget=Budget(**spent))
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.property, Property):
+            raise InputError(f"property: expected a property such as Classification(), got {self.property!r}")
+        settled = {
+            "norm": Norm.of(self.norm),
+            "tolerance": number(self.tolerance, "tolerance", low=0.0, strict=True),
+            "limit": None if self.limit is None else number(self.limit, "limit", low=0.0, strict=True),
+            "grid": None if self.grid is None else Grid.of(self.grid),
+            "seed": whole(self.seed, "seed"),
+        }
+        for key, value in settled.items():
+            object.__setattr__(self, key, value)
+
+    def setting(self, decider: Decider) -> Setting:
+        """The part of a stored unit's key that says what was asked and how."""
+        parameters: dict[str, Any] = {"tolerance": self.tolerance, "limit": self.limit}
+        if self.grid is not None:
+            parameters = {"grid": list(self.grid.epsilons), "k": 1}
+        return Setting.of(
+            self.property,
+            self.norm,
+            search="direct" if self.grid is None else "kbinary",
+            search_parameters=parameters,
+            verifier=self.verifier if isinstance(self.verifier, str) else decider.identity.split()[0],
+            identity=decider.identity,
+            seed=self.seed,
+        )
+
+    def machine(self) -> KBinary:
+        """A fresh search over the grid: batches gain nothing from speculation, so one query an input at a time."""
+        if self.grid is None:
+            raise InputError("grid: expected values of ε to ask about, got none")
+        return KBinary(self.grid, k=1)
+
+    def job(self, classifier: Any) -> Job:
+        """What is asked, of this classifier."""
+        return Job(classifier, self.property, self.norm)
+
+    def costs(self) -> dict[str, Any]:
+        """The budget as plain values."""
+        return asdict(self.budget)
