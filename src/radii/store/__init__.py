@@ -1,1 +1,42 @@
+"""The store keeps finished radii by content key: nothing is lost, nothing is done twice."""
 
+from __future__ import annotations
+
+from radii.store._put import Alarm
+from radii.store._read import Info, Progress
+from radii.store.frame import export, queries_frame, radii_frame
+from radii.store.merge import Merged, merge
+from radii.store.record import (
+    ClassifierRecord,
+    Environment,
+    Evidence,
+    InstanceRecord,
+    QueryRecord,
+    RadiusRecord,
+    Setting,
+    Unit,
+)
+from radii.store.select import Selection
+from radii.store.sql import Store, open_store
+
+__all__ = [
+    "Alarm",
+    "ClassifierRecord",
+    "Environment",
+    "Evidence",
+    "Info",
+    "InstanceRecord",
+    "Merged",
+    "Progress",
+    "QueryRecord",
+    "RadiusRecord",
+    "Selection",
+    "Setting",
+    "Store",
+    "Unit",
+    "export",
+    "merge",
+    "open_store",
+    "queries_frame",
+    "radii_frame",
+]

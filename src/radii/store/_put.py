@@ -1,0 +1,109 @@
+"""Writes finished units; what is found out later about the same unit narrows its radius."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, delete, select
+
+from radii.errors import Contradiction
+from radii.problem import Radius
+from radii.problem.radius import Cost
+from radii.store import schema
+from radii.store._register import Register
+from radii.store._rows import chunks, query_row, radius_of, radius_row, upsert, witness_row
+from radii.store.record import RadiusRecord, canonical
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alarm:
+    """Two results about one unit that cannot both be right; the store keeps the first."""
+
+    key: str
+    classifier: str
+    dataset: str
+    index: int
+    message: str
+
+
+def put(connection: Connection, register: Register, records: Sequence[RadiusRecord]) -> list[Alarm]:
+    """Store the records and give back what contradicts the store; a unit may appear once."""
+    alarms: list[Alarm] = []
+    for part in chunks(records):
+        numbers = register.units(connection, [record.unit for record in part])
+        before = _before(connection, numbers)
+        rows: dict[str, list[dict[str, Any]]] = {name: [] for name in ("radii", "queries", "witnesses", "evidence")}
+        for number, record in zip(numbers, part, strict=True):
+            old = before.get(number)
+            try:
+                _collect(rows, connection, register, number, record, old)
+            except Contradiction as error:
+                alarms.append(_alarm(connection, number, record, str(error)))
+        upsert(connection, schema.radii, rows["radii"])
+        upsert(connection, schema.witnesses, rows["witnesses"])
+        upsert(connection, schema.evidence, rows["evidence"])
+        if rows["queries"]:
+            connection.execute(schema.queries.insert(), rows["queries"])
+        connection.execute(delete(schema.claims).where(schema.claims.c.units_id.in_(numbers)))
+    return alarms
+
+
+def joined(old: Radius, new: Radius) -> Radius:
+    """What both say of one unit, costs added; raises `Contradiction` when they cannot both hold."""
+    if old.misclassified != new.misclassified:
+        raise Contradiction("misclassified in one run and classified correctly in another: the network is not stable")
+    costs = {
+        one.name: getattr(old.cost, one.name) + getattr(new.cost, one.name) for one in dataclasses.fields(Cost)
+    } | {"peak_memory": max(old.cost.peak_memory, new.cost.peak_memory)}
+    both = new if new.misclassified else new.narrow(old)
+    return dataclasses.replace(both, cost=Cost(**costs))
+
+
+def _before(connection: Connection, numbers: list[int]) -> dict[int, Radius]:
+    found = select(schema.radii).where(schema.radii.c.units_id.in_(numbers))
+    return {row["units_id"]: radius_of(row) for row in connection.execute(found).mappings()}
+
+
+def _collect(
+    rows: dict[str, list[dict[str, Any]]],
+    connection: Connection,
+    register: Register,
+    number: int,
+    record: RadiusRecord,
+    old: Radius | None,
+) -> None:
+    new = record.radius
+    radius = new if old is None else joined(old, new)
+    rows["radii"].append(
+        {
+            "units_id": number,
+            **radius_row(radius),
+            "budget": canonical(dict(record.unit.budget)),
+            "environments_id": record.environment and register.environment(connection, record.environment),
+            "finished": record.finished,
+        }
+    )
+    rows["queries"] += [query_row(query, number) for query in record.queries]
+    # What belongs to an end is replaced only where the new result gave that end.
+    if new.witness is not None and radius.upper == new.upper:
+        rows["witnesses"].append(witness_row(new.witness, number))
+    if record.evidence is not None and radius.lower == new.lower:
+        data = zlib.compress(record.evidence.data, 6)
+        rows["evidence"].append({"units_id": number, "kind": record.evidence.kind, "data": data})
+
+
+def _alarm(connection: Connection, number: int, record: RadiusRecord, message: str) -> Alarm:
+    connection.execute(schema.alarms.insert().values(units_id=number, message=message, raised=time.time()))
+    unit = record.unit
+    return Alarm(
+        key=unit.key,
+        classifier=unit.classifier.name,
+        dataset=unit.instance.dataset,
+        index=unit.instance.index,
+        message=message,
+    )

@@ -1,0 +1,199 @@
+"""Reads whole records, counts and sizes."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import Connection, case, func, select
+
+from radii.errors import StoreError
+from radii.problem import Status
+from radii.store import schema
+from radii.store._put import Alarm
+from radii.store._rows import (
+    classifier_of,
+    instance_of,
+    query_of,
+    radius_of,
+    setting_of,
+    witness_of,
+)
+from radii.store.record import ClassifierRecord, Environment, Evidence, RadiusRecord, Unit
+from radii.store.select import Selection, chosen
+
+
+@dataclass(frozen=True, kw_only=True)
+class Info:
+    """What a store holds: rows by table, size in bytes, the schema's version and the names of its studies."""
+
+    where: str
+    schema: int
+    size_bytes: int
+    rows: dict[str, int]
+    statuses: dict[str, int]
+    studies: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """How far the units of one classifier are: `statuses` counts the finished ones, `claimed` those in work."""
+
+    classifier: str
+    planned: int
+    statuses: dict[str, int]
+    claimed: int
+
+    @property
+    def done(self) -> int:
+        """How many are finished, whatever came out."""
+        return sum(self.statuses.values())
+
+
+def numbers(connection: Connection, where: Selection) -> list[int]:
+    """The row numbers of the selected finished units, in a stable order."""
+    return list(connection.execute(chosen([schema.units.c.id], where)).scalars())
+
+
+def records(connection: Connection, numbers: list[int]) -> list[RadiusRecord]:
+    """The records of these rows with witnesses, evidence and queries."""
+    extras = _extras(connection, numbers)
+    environments = {row["id"]: Environment(**json.loads(row["body"])) for row in _all(connection, schema.environments)}
+    found = select(schema.radii).where(schema.radii.c.units_id.in_(numbers))
+    rows = {row["units_id"]: row for row in connection.execute(found).mappings()}
+    asked = units(connection, numbers)
+    return [
+        RadiusRecord(
+            unit=replace(asked[number], budget=json.loads(rows[number]["budget"])),
+            radius=radius_of(rows[number], extras["witnesses"].get(number)),
+            queries=tuple(extras["queries"].get(number, ())),
+            evidence=extras["evidence"].get(number),
+            environment=environments.get(rows[number]["environments_id"]),
+            finished=rows[number]["finished"],
+        )
+        for number in numbers
+    ]
+
+
+def units(connection: Connection, numbers: list[int]) -> dict[int, Unit]:
+    """The units of these rows, without a budget."""
+    classifiers = {row["id"]: classifier_of(row) for row in _all(connection, schema.classifiers)}
+    settings = {row["id"]: setting_of(row) for row in _all(connection, schema.settings)}
+    columns = [schema.units.c.id.label("unit"), schema.units.c.classifiers_id, schema.units.c.settings_id]
+    query = select(*columns, schema.instances).select_from(schema.units.join(schema.instances))
+    return {
+        row["unit"]: Unit(
+            classifier=classifiers[row["classifiers_id"]],
+            instance=instance_of(row),
+            setting=settings[row["settings_id"]],
+        )
+        for row in connection.execute(query.where(schema.units.c.id.in_(numbers))).mappings()
+    }
+
+
+def planned(connection: Connection, study: str) -> list[int]:
+    """The row numbers of a study's units, finished or not."""
+    query = chosen([schema.units.c.id], Selection(study=(study,)), finished=False)
+    return list(connection.execute(query).scalars())
+
+
+def finish_times(connection: Connection, keys: list[str]) -> dict[str, float]:
+    """When the units with these keys were finished; those that are not are left out."""
+    query = select(schema.units.c.key, schema.radii.c.finished).join_from(schema.units, schema.radii)
+    return {row[0]: row[1] for row in connection.execute(query.where(schema.units.c.key.in_(keys)))}
+
+
+def _all(connection: Connection, table: Any) -> Any:
+    return connection.execute(select(table)).mappings()
+
+
+def _extras(connection: Connection, numbers: list[int]) -> dict[str, dict[int, Any]]:
+    found: dict[str, dict[int, Any]] = {"witnesses": {}, "evidence": {}, "queries": {}}
+    for table in (schema.witnesses, schema.evidence):
+        for row in connection.execute(select(table).where(table.c.units_id.in_(numbers))).mappings():
+            found[table.name][row["units_id"]] = witness_of(row) if table is schema.witnesses else _evidence(row)
+    queries = schema.queries
+    asked = select(queries).where(queries.c.units_id.in_(numbers)).order_by(queries.c.id)
+    for row in connection.execute(asked).mappings():
+        found["queries"].setdefault(row["units_id"], []).append(query_of(row))
+    return found
+
+
+def _evidence(row: Any) -> Evidence:
+    try:
+        return Evidence(kind=row["kind"], data=zlib.decompress(row["data"]))
+    except zlib.error as error:
+        raise StoreError(f"store: expected compressed evidence, got damaged bytes ({error})") from None
+
+
+def progress(connection: Connection, study: str | None) -> list[Progress]:
+    """How far every classifier of a study (or of the whole store) is."""
+    columns = [schema.classifiers.c.name, schema.units.c.id, schema.radii.c.status]
+    where = Selection(study=(study,) if study else ())
+    units = chosen(columns, where, finished=False).order_by(None).subquery()
+    claimed = func.sum(case((schema.claims.c.units_id.is_not(None), 1), else_=0))
+    counted = (
+        select(units.c.name, units.c.status, func.count(), claimed)
+        .select_from(units.outerjoin(schema.claims, schema.claims.c.units_id == units.c.id))
+        .group_by(units.c.name, units.c.status)
+    )
+    result: dict[str, Progress] = {}
+    for name, status, number, busy in connection.execute(counted):
+        old = result.get(name, Progress(classifier=name, planned=0, statuses={}, claimed=0))
+        result[name] = Progress(
+            classifier=name,
+            planned=old.planned + number,
+            statuses=old.statuses | ({status: number} if status else {}),
+            claimed=old.claimed + int(busy),
+        )
+    return [result[name] for name in sorted(result)]
+
+
+def info(connection: Connection, where: str) -> Info:
+    """What the store holds."""
+    tables = [table for table in schema.metadata.sorted_tables if table is not schema.about]
+    rows = {table.name: connection.execute(select(func.count()).select_from(table)).scalar_one() for table in tables}
+    grouped = select(schema.radii.c.status, func.count()).group_by(schema.radii.c.status)
+    counts = {row[0]: row[1] for row in connection.execute(grouped)}
+    names = connection.execute(select(schema.studies.c.name).order_by(schema.studies.c.name)).scalars()
+    return Info(
+        where=where,
+        schema=schema.version_of(connection),
+        size_bytes=_size(connection),
+        rows=rows,
+        statuses={status.value: counts.get(status.value, 0) for status in Status},
+        studies=tuple(names),
+    )
+
+
+def _size(connection: Connection) -> int:
+    if connection.dialect.name == "postgresql":
+        whole = select(func.pg_database_size(func.current_database()))
+        return int(connection.execute(whole).scalar_one())
+    file = connection.engine.url.database
+    if not file:
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
+        return int(pages * connection.exec_driver_sql("PRAGMA page_size").scalar_one())
+    return sum(os.path.getsize(file + end) for end in ("", "-wal") if os.path.exists(file + end))
+
+
+def classifiers(connection: Connection) -> list[ClassifierRecord]:
+    """Every classifier, by name."""
+    return sorted((classifier_of(row) for row in _all(connection, schema.classifiers)), key=lambda one: one.name)
+
+
+def studies(connection: Connection) -> dict[str, dict[str, Any]]:
+    """The body of every study, by name."""
+    return {row["name"]: json.loads(row["body"]) for row in _all(connection, schema.studies)}
+
+
+def alarms(connection: Connection) -> list[Alarm]:
+    """Every contradiction, in the order they were met."""
+    columns = [schema.units.c.key, schema.classifiers.c.name, schema.instances.c.dataset, schema.instances.c.index]
+    query = chosen([*columns, schema.alarms.c.message], Selection(), finished=False)
+    query = query.join(schema.alarms, schema.alarms.c.units_id == schema.units.c.id).order_by(None)
+    rows = connection.execute(query.order_by(schema.alarms.c.id))
+    return [Alarm(key=key, classifier=c, dataset=d, index=i, message=m) for key, c, d, i, m in rows]

@@ -1,0 +1,171 @@
+"""Between records and table rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import zlib
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, Insert, RowMapping, Table
+from sqlalchemy.dialects import postgresql, sqlite
+
+from radii.errors import StoreError
+from radii.problem import Proof, Radius, Witness
+from radii.problem.radius import Cost
+from radii.store.record import ClassifierRecord, Environment, InstanceRecord, QueryRecord, Setting, canonical
+
+Item = TypeVar("Item")
+Row = RowMapping
+
+COSTS = tuple(one.name for one in dataclasses.fields(Cost))
+CHUNK = 500  # values in one IN list or insert: far below the limits of every database
+
+
+def chunks(items: Iterable[Item], size: int = CHUNK) -> Iterator[list[Item]]:
+    """The items in lists of at most `size`."""
+    source = iter(items)
+    while part := list(islice(source, size)):
+        yield part
+
+
+def insert_new(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
+    """Insert the rows; those already there by a unique column are left alone."""
+    if rows:
+        connection.execute(_insert(connection, table).on_conflict_do_nothing(), rows)
+
+
+def upsert(connection: Connection, table: Table, rows: list[dict[str, Any]], key: str = "units_id") -> None:
+    """Insert the rows; those already there by the key are replaced."""
+    if rows:
+        statement = _insert(connection, table)
+        others = {name: statement.excluded[name] for name in rows[0] if name != key}
+        connection.execute(statement.on_conflict_do_update(index_elements=[key], set_=others), rows)
+
+
+def _insert(connection: Connection, table: Table) -> Any:
+    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    statement: Insert = dialect.insert(table)
+    return statement
+
+
+def radius_row(radius: Radius) -> dict[str, Any]:
+    """The columns of a radius, without its unit and its witness."""
+    proof = radius.proof
+    return {
+        "lower": radius.lower,
+        "upper": radius.upper,
+        "status": radius.status.value,
+        "tolerance": radius.tolerance,
+        "limit": radius.limit,
+        "misclassified": radius.misclassified,
+        "critical_termination": radius.critical_termination,
+        "prediction": radius.prediction,
+        "proof": proof.kind if proof else None,
+        "arithmetic": proof.arithmetic if proof else None,
+        "tool": proof.tool if proof else None,
+        "note": radius.note,
+        **{name: getattr(radius.cost, name) for name in COSTS},
+    }
+
+
+def radius_of(row: Row, witness: Witness | None = None) -> Radius:
+    """The radius of a row."""
+    proof = None if row["proof"] is None else Proof(row["proof"], row["arithmetic"], row["tool"])
+    return Radius(
+        lower=row["lower"],
+        upper=row["upper"],
+        tolerance=row["tolerance"],
+        limit=row["limit"],
+        misclassified=bool(row["misclassified"]),
+        critical_termination=bool(row["critical_termination"]),
+        prediction=row["prediction"],
+        witness=witness,
+        proof=proof,
+        note=row["note"],
+        cost=Cost(**{name: row[name] for name in COSTS}),
+    )
+
+
+def classifier_row(record: ClassifierRecord) -> dict[str, Any]:
+    return {**vars_of(record), "metadata": canonical(dict(record.metadata))}
+
+
+def classifier_of(row: Row) -> ClassifierRecord:
+    return ClassifierRecord(
+        fingerprint=row["fingerprint"], name=row["name"], path=row["path"], metadata=json.loads(row["metadata"])
+    )
+
+
+def instance_of(row: Row) -> InstanceRecord:
+    return InstanceRecord(**{one.name: row[one.name] for one in dataclasses.fields(InstanceRecord)})
+
+
+def setting_row(record: Setting) -> dict[str, Any]:
+    parameters = ("property_parameters", "search_parameters")
+    texts = {name: canonical(dict(getattr(record, name))) for name in parameters}
+    return {**vars_of(record), **texts, "key": record.key}
+
+
+def setting_of(row: Row) -> Setting:
+    values = {one.name: row[one.name] for one in dataclasses.fields(Setting)}
+    for name in ("property_parameters", "search_parameters"):
+        values[name] = json.loads(values[name])
+    return Setting(**values)
+
+
+def environment_row(record: Environment) -> dict[str, Any]:
+    return {"key": record.key, "body": canonical(vars_of(record))}
+
+
+def query_row(record: QueryRecord, unit: int) -> dict[str, Any]:
+    return {**vars_of(record), "units_id": unit}
+
+
+def query_of(row: Row) -> QueryRecord:
+    return QueryRecord(**{one.name: row[one.name] for one in dataclasses.fields(QueryRecord)})
+
+
+def witness_row(witness: Witness, unit: int) -> dict[str, Any]:
+    return {
+        "units_id": unit,
+        "x": pack_array(witness.x),
+        "outputs": pack_array(witness.outputs),
+        "distance": float(witness.distance),
+        "prediction": int(witness.prediction),
+    }
+
+
+def witness_of(row: Row) -> Witness:
+    return Witness(
+        x=unpack_array(row["x"]),
+        outputs=unpack_array(row["outputs"]),
+        distance=row["distance"],
+        prediction=row["prediction"],
+    )
+
+
+def vars_of(record: Any) -> dict[str, Any]:
+    """The fields of a record by name, one level deep."""
+    return {one.name: getattr(record, one.name) for one in dataclasses.fields(record)}
+
+
+def pack_array(array: NDArray[np.float32]) -> bytes:
+    """A float32 array with its shape, compressed."""
+    buffer = io.BytesIO()
+    np.save(buffer, np.ascontiguousarray(array, dtype=np.float32), allow_pickle=False)
+    return zlib.compress(buffer.getvalue(), 6)
+
+
+def unpack_array(blob: bytes) -> NDArray[np.float32]:
+    """The array of `pack_array`."""
+    try:
+        array: NDArray[np.float32] = np.load(io.BytesIO(zlib.decompress(blob)), allow_pickle=False)
+    except (zlib.error, ValueError, OSError, EOFError) as error:
+        raise StoreError(f"store: expected a compressed array, got damaged bytes ({error})") from None
+    return array

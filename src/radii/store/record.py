@@ -1,0 +1,217 @@
+"""What a store keeps: one unit of work, named by its content, and what was found out about it.
+
+Unit = ClassifierRecord × InstanceRecord × Setting      the question; `unit.key` is its name
+RadiusRecord = Unit + Radius + QueryRecords + Evidence  the answer, with its trace and environment
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from radii.errors import InputError
+from radii.problem import Answer, Instance, Norm, Property, Radius
+
+_PACKAGES = ("radii", "torch", "numpy", "scipy", "onnx", "onnxruntime", "highspy", "SQLAlchemy")
+
+
+def canonical(value: Any) -> str:
+    """The one JSON text of a value: sorted keys, no spaces, exact floats; NaN and unknown types are refused."""
+    try:
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"store: expected parameters of plain numbers, texts, lists and maps, got {error}") from None
+
+
+def content_key(value: Any) -> str:
+    """A short hash of the canonical JSON of a value."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifierRecord:
+    """A classifier by its content: the name is for people and unique in a store, the fingerprint counts."""
+
+    fingerprint: str
+    name: str
+    path: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstanceRecord:
+    """An instance by its place in a data set and its content."""
+
+    dataset: str
+    split: str
+    index: int
+    label: int
+    fingerprint: str
+
+    @staticmethod
+    def of(instance: Instance) -> InstanceRecord:
+        """The record of an instance; its values stay in the data set."""
+        return InstanceRecord(
+            dataset=instance.dataset,
+            split=instance.split,
+            index=instance.index,
+            label=instance.label,
+            fingerprint=instance.fingerprint,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What was asked and how it was searched: everything in a unit's key besides classifier and instance.
+
+    `verifier` is the short name shown in tables, `identity` the decider's full one with version and parameters.
+    """
+
+    property: str = "classification"
+    target: int | None = None
+    property_parameters: Mapping[str, Any] = field(default_factory=dict)
+    norm: str = "linf"
+    search: str = "direct"
+    search_parameters: Mapping[str, Any] = field(default_factory=dict)
+    verifier: str = "native"
+    identity: str = ""
+    seed: int | None = None
+
+    @staticmethod
+    def of(property: Property, norm: Norm | str, **others: Any) -> Setting:
+        """The setting of a property and a norm; the other fields are given by name."""
+        parameters = {f.name: getattr(property, f.name) for f in dataclasses.fields(property)}  # type: ignore[arg-type]
+        target = parameters.pop("target", None)
+        return Setting(
+            property=property.kind,
+            target=target,
+            property_parameters=parameters,
+            norm=Norm.of(norm).name,
+            **others,
+        )
+
+    @cached_property
+    def key(self) -> str:
+        """The hash of everything in the setting."""
+        return content_key(dataclasses.asdict(self))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unit:
+    """One radius to be found. The budget is not part of the key: a larger one may only narrow the radius."""
+
+    classifier: ClassifierRecord
+    instance: InstanceRecord
+    setting: Setting
+    budget: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def key(self) -> str:
+        """The unit's name by content; equal work has an equal key on every machine."""
+        return content_key([self.classifier.fingerprint, dataclasses.asdict(self.instance), self.setting.key])
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryRecord:
+    """One query of a search: what was asked, what came back and what it cost; memory in bytes."""
+
+    epsilon: float
+    verdict: str
+    reason: str | None = None
+    detail: str = ""
+    decider: str = ""
+    cpu_seconds: float = 0.0
+    wall_seconds: float = 0.0
+    nodes: int = 0
+    peak_memory: int = 0
+
+    @staticmethod
+    def of(epsilon: float, answer: Answer, decider: str = "") -> QueryRecord:
+        """The record of an answer; its witness belongs to the radius."""
+        return QueryRecord(
+            epsilon=epsilon,
+            verdict=answer.verdict.value,
+            reason=None if answer.reason is None else answer.reason.value,
+            detail=answer.detail,
+            decider=decider,
+            cpu_seconds=answer.cpu_seconds,
+            wall_seconds=answer.wall_seconds,
+            nodes=answer.nodes,
+            peak_memory=answer.peak_memory,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What lets a checker re-verify `lower` without searching; the store does not look inside."""
+
+    kind: str
+    data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Environment:
+    """Where and by what a result was made."""
+
+    command: str = ""
+    seed: int | None = None
+    cpu: str = ""
+    cores: int = 0
+    platform: str = ""
+    python: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @staticmethod
+    def current(command: str = "", seed: int | None = None) -> Environment:
+        """The environment of this process."""
+        versions = {}
+        for package in _PACKAGES:
+            try:
+                versions[package] = importlib.metadata.version(package)
+            except importlib.metadata.PackageNotFoundError:
+                continue
+        return Environment(
+            command=command,
+            seed=seed,
+            cpu=_cpu_name(),
+            cores=os.cpu_count() or 0,
+            platform=platform.platform(),
+            python=platform.python_version(),
+            versions=versions,
+        )
+
+    @cached_property
+    def key(self) -> str:
+        """The hash of everything in the environment."""
+        return content_key(dataclasses.asdict(self))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RadiusRecord:
+    """One finished unit; `finished` is in seconds since 1970 (UTC)."""
+
+    unit: Unit
+    radius: Radius
+    queries: tuple[QueryRecord, ...] = ()
+    evidence: Evidence | None = None
+    environment: Environment | None = None
+    finished: float = field(default_factory=time.time)
+
+
+def _cpu_name() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
