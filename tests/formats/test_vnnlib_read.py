@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.shared import DATA, needs_data
 
 from radii.errors import FormatError
 from radii.formats.vnnlib_read import parse_vnnlib, read_vnnlib
+from shared import DATA, needs_data
 
 HEAD1 = "(declare-const X_0 Real)\n(declare-const X_1 Real)\n(declare-const Y_0 Real)\n(declare-const Y_1 Real)\n"
 BOX1 = "(assert (>= X_0 -1))\n(assert (<= X_0 0.5))\n(assert (>= X_1 0))\n(assert (<= X_1 2e-1))\n"
