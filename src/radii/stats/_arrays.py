@@ -142,6 +142,13 @@ def eps_array(eps: Any) -> FloatArray:
     return array
 
 
+def largest_end(*sets: Ends) -> float:
+    """The largest finite end of any of the sets: where the curves stop being informative (1 if there is none)."""
+    values = np.concatenate([np.concatenate(ends.radii()) for ends in sets])
+    top = float(values[np.isfinite(values)].max(initial=0.0))
+    return top if top > 0 else 1.0
+
+
 def level(confidence: Any) -> float:
     """The error probability 1 - confidence of a confidence strictly between 0 and 1."""
     value = number(confidence, "confidence", low=0.0, high=1.0, strict=True)

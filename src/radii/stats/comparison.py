@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from radii.errors import InputError
-from radii.stats._arrays import Ends, definition
+from radii.stats._arrays import Ends, definition, largest_end
 from radii.stats.curves import Crossing, Dominance, Stretch, crossings, dominance, stretches, unseen_margin
 from radii.stats.effects import Effect, area_difference, cliffs_delta, wasserstein
 from radii.stats.paired import paired as sign_flip
@@ -99,26 +99,21 @@ def _describe(names: tuple[str, str], a: Ends, b: Ends, use_pairs: bool, test: T
     )
 
 
-def largest_end(*sets: Ends) -> float:
-    """The largest finite end of any of the sets: where the curves stop being informative (1 if there is none)."""
-    values = np.concatenate([np.concatenate(ends.radii()) for ends in sets])
-    top = float(values[np.isfinite(values)].max(initial=0.0))
-    return top if top > 0 else 1.0
-
-
 def shared_rows(a: Distribution, b: Distribution) -> tuple[Rows, Rows]:
     """The rows of the inputs that both distributions hold, in the same order; ids must be there and unique."""
-    keys = []
-    for dist, side in ((a, "first"), (b, "second")):
-        if dist.ids is None:
-            raise InputError(f"paired comparison: expected ids for the {side} distribution, got none; give ids=...")
-        if np.unique(dist.ids).size != len(dist):
-            raise InputError(
-                f"paired comparison: expected each input once, got repeated ids in the {side} distribution; "
-                "select one run or one target"
-            )
-        keys.append(dist.ids)
-    shared, rows_a, rows_b = np.intersect1d(keys[0], keys[1], assume_unique=True, return_indices=True)
+    first, second = unique_ids(a, "the first distribution"), unique_ids(b, "the second distribution")
+    shared, rows_a, rows_b = np.intersect1d(first, second, assume_unique=True, return_indices=True)
     if shared.size == 0:
         raise InputError("paired comparison: expected inputs that both distributions hold, got none in common")
     return rows_a.astype(np.int64), rows_b.astype(np.int64)
+
+
+def unique_ids(dist: Distribution, name: str) -> npt.NDArray[np.str_]:
+    """The ids of a distribution that holds every input once."""
+    if dist.ids is None:
+        raise InputError(f"paired comparison: expected ids for {name}, got none; give ids=... to from_arrays")
+    if np.unique(dist.ids).size != len(dist):
+        raise InputError(
+            f"paired comparison: expected each input once, got repeated ids in {name}; select one run or one target"
+        )
+    return dist.ids

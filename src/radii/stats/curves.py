@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ from radii.stats.bands import dkw_half_width
 
 @dataclass(frozen=True)
 class Stretch:
-    """A range of ε, both ends included, with the network that leads there: "a", "b", or "" where neither surely does."""
+    """A range of ε, both ends included, and who leads there: "a", "b", or "" where neither surely does."""
 
     start: float
     stop: float
@@ -44,7 +45,7 @@ def stretches(a: Ends, b: Ends, margin: float = 0.0) -> tuple[Stretch, ...]:
 def crossings(found: tuple[Stretch, ...]) -> tuple[Crossing, ...]:
     """Every change of leader, ties and undecided stretches between them skipped."""
     sure = [part for part in found if part.leader]
-    pairs = zip(sure, sure[1:])
+    pairs = pairwise(sure)
     return tuple(Crossing(p.stop, q.start, p.leader, q.leader) for p, q in pairs if p.leader != q.leader)
 
 

@@ -9,7 +9,7 @@ from scipy import stats
 
 from radii._check import number, whole
 from radii.errors import InputError
-from radii.stats._arrays import Ends, FloatArray, eps_array
+from radii.stats._arrays import Ends, FloatArray, eps_array, largest_end
 from radii.stats.permutation import TestResult
 
 _CELLS = 4_000_000
@@ -36,7 +36,7 @@ def paired_pairs(
     """
     n = _same_size(sets)
     runs = whole(permutations, "permutations", low=99)
-    cap = number(limit, "limit", low=0.0, strict=True) if limit is not None else _largest(sets)
+    cap = number(limit, "limit", low=0.0, strict=True) if limit is not None else largest_end(*sets)
     low = np.stack([np.minimum(ends.radii()[0], cap) for ends in sets])
     high = np.stack([np.minimum(ends.radii()[1], cap) for ends in sets])
     first, second = (np.array(side) for side in zip(*pairs))
@@ -99,9 +99,3 @@ def _same_size(sets: Sequence[Ends]) -> int:
             "give ids to both, or use the two-sample test"
         )
     return sizes[0]
-
-
-def _largest(sets: Sequence[Ends]) -> float:
-    values = np.concatenate([np.concatenate(ends.radii()) for ends in sets])
-    top = float(values[np.isfinite(values)].max(initial=0.0))
-    return top if top > 0 else 1.0

@@ -1,0 +1,108 @@
+"""Do networks find the same inputs hard? Rank correlations with intervals, and the most and least consistent inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import stats
+
+from radii._check import whole
+from radii.errors import InputError
+from radii.stats._arrays import Ends, FloatArray, level
+from radii.stats.comparison import shared_rows, unique_ids
+
+if TYPE_CHECKING:
+    from radii.stats.distribution import Distribution
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """Spearman's correlation of two networks' radii: on the middle of the intervals, with its intervals.
+
+    [`low`, `high`] is the confidence interval for unseen inputs, of the middles; `lower_ends` is the paper's figure,
+    on lower ends. All are None, with a reason, where fewer than four shared inputs or constant radii allow none.
+    """
+
+    a: str
+    b: str
+    n: int
+    value: float | None
+    low: float | None
+    high: float | None
+    lower_ends: float | None
+    reason: str = ""
+
+
+def correlations(dists: Mapping[str, Distribution], confidence: float = 0.95) -> tuple[Correlation, ...]:
+    """Spearman's correlation of every pair of networks on the inputs that both classify correctly."""
+    found = []
+    for (a, first), (b, second) in combinations(dists.items(), 2):
+        rows_a, rows_b = shared_rows(first, second)
+        both = first.correct[rows_a] & second.correct[rows_b]
+        ends = first.ends().take(rows_a[both]), second.ends().take(rows_b[both])
+        found.append(_correlate(str(a), str(b), *ends, level(confidence)))
+    return tuple(found)
+
+
+def _correlate(a: str, b: str, first: Ends, second: Ends, alpha: float) -> Correlation:
+    x, y = middle(first), middle(second)
+    n = x.size
+    if n < 4 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        reason = (
+            "fewer than four inputs that both classify correctly" if n < 4 else "the radii of a network are constant"
+        )
+        return Correlation(a, b, n, None, None, None, None, reason)
+    value = float(stats.spearmanr(x, y).statistic)
+    # Fisher's z with the variance of Bonett and Wright (2000), which holds for ranks
+    wide = stats.norm.isf(alpha / 2) * np.sqrt((1 + value**2 / 2) / (n - 3))
+    z = np.arctanh(np.clip(value, -1 + 1e-12, 1 - 1e-12))
+    low, high = (float(v) for v in np.tanh([z - wide, z + wide]))
+    ends = first.radii()[0], second.radii()[0]
+    constant = np.ptp(ends[0]) == 0 or np.ptp(ends[1]) == 0
+    paper = None if constant else float(stats.spearmanr(*ends).statistic)
+    return Correlation(a, b, n, value, low, high, paper)
+
+
+def middle(ends: Ends) -> FloatArray:
+    """The middle of every interval; an absent upper end counts as just beyond the largest finite end."""
+    low, high = ends.radii()
+    top = max(float(high[np.isfinite(high)].max(initial=0.0)), float(low.max(initial=0.0)))
+    return (low + np.where(np.isfinite(high), high, top)) / 2
+
+
+@dataclass(frozen=True)
+class Consistency:
+    """How alike the networks rank one input: its mean rank share (0 = most fragile, 1 = most robust) and spread."""
+
+    id: str
+    mean_rank: float
+    spread: float
+
+
+def consistency(dists: Mapping[str, Distribution], count: int = 10) -> tuple[tuple[Consistency, ...], ...]:
+    """The `count` inputs that the networks rank most alike, and the `count` they rank least alike."""
+    limit = whole(count, "count", low=1)
+    if len(dists) < 2:
+        raise InputError(f"consistency: expected at least two networks, got {len(dists)}")
+    keys = [unique_ids(dist, str(name)) for name, dist in dists.items()]
+    common = keys[0]
+    for key in keys[1:]:
+        common = np.intersect1d(common, key, assume_unique=True)
+    if common.size == 0:
+        raise InputError("consistency: expected inputs that all networks share, got none in common")
+    ranks = []
+    for dist, key in zip(dists.values(), keys):
+        rows = np.argsort(key)[np.searchsorted(np.sort(key), common)]
+        ranks.append((stats.rankdata(middle(dist.ends().take(rows))) - 0.5) / common.size)
+    table = np.array(ranks)
+    mean, spread = table.mean(axis=0), table.std(axis=0)
+    order = np.lexsort((mean, spread))
+
+    def pick(chosen: np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[Consistency, ...]:
+        return tuple(Consistency(str(common[i]), float(mean[i]), float(spread[i])) for i in chosen)
+
+    return pick(order[:limit]), pick(order[::-1][:limit])

@@ -1,0 +1,138 @@
+"""Many networks at once: pairwise tests with Holm, a ranking with its uncertainty, correlations, consistent inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from radii._check import choice, whole
+from radii.errors import InputError
+from radii.stats._arrays import Ends, FloatArray, definition, largest_end, level
+from radii.stats.multiple import holm
+from radii.stats.paired import paired_pairs
+from radii.stats.permutation import TestResult, two_sample_pairs
+
+if TYPE_CHECKING:
+    from radii.stats.distribution import Distribution
+
+
+@dataclass(frozen=True)
+class PairTest:
+    """One pair of networks: its test, and its p-values after Holm over all pairs."""
+
+    a: str
+    b: str
+    test: TestResult
+    holm_p_value: float
+    holm_p_high: float
+
+
+def pairwise_tests(
+    dists: Mapping[str, Distribution], kind: str = "auto", permutations: int = 10_000, seed: int = 0, among: str = "all"
+) -> tuple[PairTest, ...]:
+    """All pairs of networks: sign-flip tests on the inputs all of them share, or two-sample tests.
+
+    `kind` is "paired", "two-sample", or "auto" (paired where every distribution has ids).
+    """
+    names = _names(dists)
+    how = choice(kind, "kind", ("auto", "paired", "two-sample"))
+    if how == "auto":
+        how = "paired" if all(dist.ids is not None for dist in dists.values()) else "two-sample"
+    pairs = list(combinations(range(len(names)), 2))
+    if how == "paired":
+        results = paired_pairs(shared_ends(dists, among), pairs, None, permutations, seed)
+    else:
+        sets = [dist.ends(among) for dist in dists.values()]
+        results = two_sample_pairs(sets, pairs, permutations, seed)
+    plain, worst = holm([r.p_value for r in results]), holm([r.p_high for r in results])
+    rows = zip(pairs, results, plain.tolist(), worst.tolist())
+    return tuple(PairTest(names[i], names[j], result, p, q) for (i, j), result, p, q in rows)
+
+
+@dataclass(frozen=True)
+class Rank:
+    """One network's place: the area under its curve as an interval, and the ranks it may have (1 is the best)."""
+
+    name: str
+    area: tuple[float, float]
+    low: float
+    high: float
+    best_rank: int
+    worst_rank: int
+
+
+def ranking(
+    dists: Mapping[str, Distribution],
+    limit: float | None = None,
+    confidence: float = 0.95,
+    *,
+    resamples: int = 2_000,
+    seed: int = 0,
+) -> tuple[Rank, ...]:
+    """Networks by the area under their robust-accuracy curve up to `limit`, with the ranks that remain possible.
+
+    A network is ahead of another if the bootstrap interval of their difference lies above 0 wherever the radii are
+    in their intervals (inputs are resampled together when all have ids; Bonferroni over the pairs).
+    """
+    names = _names(dists)
+    paired = all(dist.ids is not None for dist in dists.values())
+    sets = shared_ends(dists) if paired else [dist.ends() for dist in dists.values()]
+    cap = largest_end(*sets) if limit is None else limit
+    low, high = _resampled_areas(sets, cap, whole(resamples, "resamples", low=100), seed, paired)
+    k = len(names)
+    alpha = level(confidence) / max(1, k * (k - 1) / 2)
+    ahead = np.zeros((k, k), np.bool_)
+    for i, j in combinations(range(k), 2):
+        ahead[i, j] = np.quantile(low[i] - high[j], alpha / 2) > 0
+        ahead[j, i] = np.quantile(low[j] - high[i], alpha / 2) > 0
+    side = level(confidence) / 2
+    rows = []
+    for i, name in enumerate(names):
+        area = tuple(float(np.minimum(values, cap).mean() / cap) for values in sets[i].radii())
+        limits = float(np.quantile(low[i], side)), float(np.quantile(high[i], 1 - side))
+        rows.append(Rank(name, (area[0], area[1]), *limits, 1 + int(ahead[:, i].sum()), k - int(ahead[i].sum())))
+    return tuple(sorted(rows, key=lambda row: -(row.area[0] + row.area[1])))
+
+
+def _resampled_areas(
+    sets: list[Ends], cap: float, resamples: int, seed: int, paired: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Bootstrap areas (network × resample) of the proven and not-broken curves, by multinomial weights."""
+    rng = np.random.default_rng(seed)
+    low, high = [], []
+    weights: npt.NDArray[np.int64] | None = None
+    for ends in sets:
+        n = len(ends)
+        if weights is None or not paired:
+            weights = rng.multinomial(n, np.full(n, 1 / n), size=resamples)
+        for kept, values in zip((low, high), ends.radii()):
+            kept.append(weights @ (np.minimum(values, cap) / (cap * n)))
+    return np.array(low), np.array(high)
+
+
+def shared_ends(dists: Mapping[str, Distribution], among: str = "all") -> list[Ends]:
+    """The ends of the inputs that all networks hold, in the same order."""
+    from radii.stats.comparison import unique_ids
+
+    keys = [unique_ids(dist, name) for name, dist in dists.items()]
+    common = keys[0]
+    for key in keys[1:]:
+        common = np.intersect1d(common, key, assume_unique=True)
+    rows = [np.argsort(key)[np.searchsorted(np.sort(key), common)] for key in keys]
+    if definition(among) == "correct":
+        right = np.logical_and.reduce([dist.correct[row] for dist, row in zip(dists.values(), rows)])
+        rows = [row[right] for row in rows]
+    if rows[0].size == 0:
+        raise InputError("paired comparison: expected inputs that all networks share, got none in common")
+    return [dist.ends().take(row) for dist, row in zip(dists.values(), rows)]
+
+
+def _names(dists: Mapping[str, Distribution]) -> list[str]:
+    if len(dists) < 2:
+        raise InputError(f"comparison: expected at least two networks, got {len(dists)}")
+    return [str(name) for name in dists]
