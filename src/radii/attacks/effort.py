@@ -1,0 +1,42 @@
+"""Effort: how much work a minimum-norm attack spends on an instance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from radii._check import choice
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """The stages of `minimum_norm`.
+
+    `scout` steps are spent on each of the `targets` likeliest classes; then, `rounds` times, `restarts` attacks of
+    `steps` steps on each of the `keep` nearest of them, gradients leaking as `leaks` say; at last `polish` short steps
+    from the best points.
+    """
+
+    name: str
+    scout: int = 25
+    targets: int = 16
+    keep: int = 4
+    restarts: int = 5
+    steps: int = 40
+    rounds: int = 1
+    polish: int = 20
+    leaks: tuple[float, ...] = (0.0, 0.05, 0.0, 0.1, 0.0, 0.02, 0.0, 0.3)
+
+    @staticmethod
+    def of(value: Effort | str) -> Effort:
+        """The effort for a name: "fast", "standard" or "thorough" (or the effort itself)."""
+        return value if isinstance(value, Effort) else _EFFORTS[choice(value, "effort", _EFFORTS)]
+
+
+_EFFORTS = {
+    effort.name: effort
+    for effort in (
+        Effort("fast", scout=20, keep=1, restarts=2, steps=20, polish=10),
+        Effort("standard", keep=4, restarts=8, rounds=2),
+        Effort("thorough", scout=40, targets=64, keep=9, restarts=16, steps=60, rounds=4, polish=60),
+    )
+}

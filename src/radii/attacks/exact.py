@@ -1,0 +1,79 @@
+"""Exact ends of an attack: float32 points in the domain, replayed on the original model, measured in float64."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radii.models.classifier import Classifier
+from radii.problem import Domain, Norm
+
+Floats = NDArray[np.float32]
+NUDGES = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)
+"""By how much a step that does not replay is enlarged, one after the other, before it is given up."""
+
+
+def domain_ends(domain: Domain) -> tuple[float, float]:
+    """The smallest and the largest float32 inside the domain."""
+    low, high = np.float32(domain.low), np.float32(domain.high)
+    if float(low) < domain.low:
+        low = np.nextafter(low, np.float32(np.inf))
+    if float(high) > domain.high:
+        high = np.nextafter(high, np.float32(-np.inf))
+    return float(low), float(high)
+
+
+def broken(outputs: NDArray[Any], labels: NDArray[np.int64], targets: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which rows of outputs are finite and have their target (any other class if it is −1) at least tied."""
+    rows = np.arange(len(outputs))
+    own = outputs[rows, labels]
+    others = outputs.astype(np.float64).copy()
+    others[rows, labels] = -np.inf
+    rival = np.where(targets < 0, others.max(axis=1), outputs[rows, np.maximum(targets, 0)])
+    return np.asarray(np.isfinite(outputs).all(axis=1) & (rival >= own))
+
+
+def rivals(outputs: NDArray[Any], labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The class with the largest output other than the label, row by row."""
+    others = outputs.astype(np.float64).copy()
+    others[np.arange(len(outputs)), labels] = -np.inf
+    return np.asarray(others.argmax(axis=1), dtype=np.int64)
+
+
+def distances(norm: Norm, points: Floats, centers: Floats) -> NDArray[np.float64]:
+    """The exact distances of points from centres, infinite where a point holds NaN."""
+    return np.array(
+        [norm.distance(a, b) if np.isfinite(a).all() else math.inf for a, b in zip(points, centers)], dtype=np.float64
+    )
+
+
+def settle(
+    classifier: Classifier,
+    centers: Floats,
+    labels: NDArray[np.int64],
+    targets: NDArray[np.int64],
+    points: Floats,
+) -> tuple[Floats, NDArray[np.int64]]:
+    """The points as they replay on the original model, and the class each goes to; NaN and −1 where one does not.
+
+    A point that just misses is nudged away from its centre. Rows whose points hold NaN are left alone.
+    """
+    low, high = domain_ends(classifier.domain)
+    result = np.full_like(points, np.nan)
+    classes = np.full(len(points), -1, dtype=np.int64)
+    pending = np.flatnonzero(np.isfinite(points.reshape(len(points), -1)).all(axis=1))
+    for nudge in NUDGES:
+        if not len(pending):
+            break
+        away = points[pending].astype(np.float64) - centers[pending]
+        moved = points[pending] if nudge == 0 else (centers[pending] + (1 + nudge) * away).astype(np.float32)
+        moved = np.clip(moved, np.float32(low), np.float32(high))
+        outputs = classifier.reference(moved)
+        good = broken(outputs, labels[pending], targets[pending])
+        result[pending[good]] = moved[good]
+        classes[pending[good]] = rivals(outputs[good], labels[pending[good]])
+        pending = pending[~good]
+    return result, classes

@@ -1,0 +1,103 @@
+"""Surface: margins of a network with gradients that do not die.
+
+ReLU networks are flat where their neurons are off, and plain gradients stall there. The surface computes the exact
+outputs, but lets gradients pass through inactive neurons with a small slope (the *leak*, one number a row: 0 is the
+true gradient). What is found with such a gradient is always judged by the exact outputs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from radii.models.graph import Graph
+from radii.models.operators import Clip, Relu
+
+
+class _LeakyGate(torch.autograd.Function):
+    """The clamp to [low, high], with gradients that pass the clamped entries with slope `leak`."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, leak: Tensor, low: float, high: float) -> Tensor:
+        value = x.clamp(low, high)
+        ctx.save_for_backward(value == x, leak)
+        return value
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
+        inside, leak = ctx.saved_tensors
+        (grad,) = grads
+        slope = leak.reshape(-1, *([1] * (grad.dim() - 1)))
+        return torch.where(inside, grad, grad * slope), None, None, None
+
+
+class Surface:
+    """Margins f_label − f_target of a graph's logits, batched over rows of (flat input, label, target).
+
+    A target of −1 means the strongest other class. When the network ends in a ReLU, its outputs tie at 0 as soon as
+    the label's pre-activation is not positive: the ReLU is dropped and a constant 0 joins the outputs as one more
+    class, so that this way to break the label is a target (number `classes`) like any other.
+    """
+
+    def __init__(self, graph: Graph, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32) -> None:
+        logits = graph.logits
+        self.classes = logits.nodes[-1].size
+        self.shape = logits.input_shape
+        self.size = logits.nodes[0].size
+        self.rectified = isinstance(logits.nodes[-1].operator, Relu)
+        if self.rectified:
+            logits = logits.upto(logits.nodes[-1].inputs[0])
+        self.graph = logits.to(dtype, device)
+        self.device, self.dtype = torch.device(device), dtype
+        self.widest = max(node.size for node in logits.nodes)
+        self.values = sum(node.size for node in logits.nodes)
+        self.evaluations = 0
+
+    def _outputs(self, x: Tensor, leak: Tensor | None) -> Tensor:
+        results: list[Tensor] = []
+        for node in self.graph.nodes:
+            operator = node.operator
+            if operator is None:
+                results.append(x.reshape(-1, *self.shape))
+                continue
+            inputs = [results[i] for i in node.inputs]
+            if leak is not None and isinstance(operator, Relu):
+                results.append(_gate(inputs[0], leak, 0.0, torch.inf))
+            elif leak is not None and isinstance(operator, Clip):
+                results.append(_gate(inputs[0], leak, operator.low, operator.high))
+            else:
+                results.append(operator(*inputs))
+        flat = results[-1].flatten(1)
+        return torch.nn.functional.pad(flat, (0, 1)) if self.rectified else flat
+
+    def outputs(self, x: Tensor) -> Tensor:
+        """The logits of flat rows; with one more column of zeros when the network ends in a ReLU."""
+        with torch.no_grad():
+            return self._outputs(x, None)
+
+    def margin(self, x: Tensor, labels: Tensor, targets: Tensor) -> Tensor:
+        """f_label − f_target of flat rows: the row is broken where it is not positive."""
+        return _margin(self.outputs(x), labels, targets)
+
+    def slope(self, x: Tensor, labels: Tensor, targets: Tensor, leak: Tensor) -> tuple[Tensor, Tensor]:
+        """The margins of flat rows and their (leaky) gradients."""
+        self.evaluations += x.shape[0]
+        with torch.enable_grad():
+            x = x.detach().requires_grad_(True)
+            margin = _margin(self._outputs(x, leak), labels, targets)
+            (grad,) = torch.autograd.grad(margin.sum(), x)
+        return margin.detach(), torch.nan_to_num(grad)
+
+
+def _gate(x: Tensor, leak: Tensor, low: float, high: float) -> Tensor:
+    value: Tensor = _LeakyGate.apply(x, leak, low, high)  # type: ignore[no-untyped-call]
+    return value
+
+
+def _margin(outputs: Tensor, labels: Tensor, targets: Tensor) -> Tensor:
+    own = outputs.gather(1, labels[:, None])
+    others = outputs.scatter(1, labels[:, None], -torch.inf).amax(1)
+    chosen = outputs.gather(1, targets.clamp_min(0)[:, None])[:, 0]
+    return own[:, 0] - torch.where(targets < 0, others, chosen)
