@@ -21,6 +21,9 @@ def fresh_database() -> Iterator[Callable[[], str]]:
     # Not under pytest's own folder: a server started by root runs as another user, who may not enter that one.
     with tempfile.TemporaryDirectory(prefix="radii-pg-", ignore_cleanup_errors=True) as folder:
         server = pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
+        # The data are thrown away: no need to wait for the disk.
+        server.psql("ALTER SYSTEM SET fsync = off")
+        server.psql("SELECT pg_reload_conf()")
 
         def create() -> str:
             name = f"radii_{uuid.uuid4().hex[:12]}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from radii.runners.base import Failure, Limits, Outcome, Reason, Runner, Task
 from radii.runners.order import fair_order
 from radii.runners.processes import ProcessRunner
+from radii.runners.ray import RayRunner, Request
 from radii.runners.serial import SerialRunner
 
 __all__ = [
@@ -12,7 +13,9 @@ __all__ = [
     "Limits",
     "Outcome",
     "ProcessRunner",
+    "RayRunner",
     "Reason",
+    "Request",
     "Runner",
     "SerialRunner",
     "Task",

@@ -12,18 +12,25 @@ import psutil
 
 from radii.runners._watch import end_group, end_tree, usage
 from radii.runners._worker import BEGIN
-from radii.runners.base import Failure, Limits, Outcome, Reason, Task
+from radii.runners.base import Failure, Limits, Outcome, Reason, Task, packed
 
 LOADING_SECONDS = 120.0  # how much longer than its wall limit a task may take to import its modules
 
 
 @dataclass
 class Job:
-    """A task on its way: its bytes and how often it was tried."""
+    """A task on its way: its packed function and arguments, and how often it was tried."""
 
-    task: Task
+    key: str
     call: bytes
+    limits: Limits
+    retries: int
     attempts: int = 0
+
+    @staticmethod
+    def of(task: Task) -> Job:
+        """The job of a task; raises `InputError` when it cannot be packed."""
+        return Job(task.key, packed(task), task.limits, task.retries)
 
 
 class Member:
@@ -46,7 +53,7 @@ class Member:
         self.job, self._begun, self._sent = job, None, time.monotonic()
         self._cpu, self._peak = 0.0, 0
         job.attempts += 1
-        self.link.send_bytes(pickle.dumps((job.task.key, job.call)))
+        self.link.send_bytes(pickle.dumps((job.key, job.call)))
 
     def hear(self) -> Outcome | None:
         """The outcome when the process has sent it; raises `EOFError` or `OSError` when the process is gone."""
@@ -67,7 +74,7 @@ class Member:
         if self._begun is not None:
             self._cpu = max(self._cpu, cpu - self._cpu_before)
         self._peak = max(self._peak, memory)
-        return self._passed(self.job.task.limits)
+        return self._passed(self.job.limits)
 
     def _passed(self, limits: Limits) -> Failure | None:
         wall = time.monotonic() - (self._begun or self._sent + LOADING_SECONDS)
@@ -89,7 +96,7 @@ class Member:
         if self.job is None:
             return None
         return Outcome(
-            key=self.job.task.key,
+            key=self.job.key,
             failure=failure,
             cpu_seconds=max(0.0, self._cpu),
             wall_seconds=time.monotonic() - (self._begun or self._sent),

@@ -16,7 +16,7 @@ from radii import _check
 from radii.errors import InputError
 from radii.runners._forge import Forge
 from radii.runners._member import Job, Member
-from radii.runners.base import Failure, Outcome, Reason, Runner, Task, packed
+from radii.runners.base import Failure, Outcome, Reason, Runner, Task
 
 POLL_SECONDS = 0.025
 
@@ -75,18 +75,21 @@ class ProcessRunner(Runner):
 
     def submit(self, task: Task) -> None:
         """Queue a task and start it when a worker is free."""
-        job = Job(task, packed(task))
+        self.accept(Job.of(task))
+
+    def accept(self, job: Job) -> None:
+        """Queue a task that is packed already."""
         with self._lock:
             if self._closed:
                 raise InputError("runner: expected an open runner, got one that was closed")
-            if task.key in self._keys:
-                raise InputError(f"task {task.key!r}: expected a key that is not pending, got it twice")
+            if job.key in self._keys:
+                raise InputError(f"task {job.key!r}: expected a key that is not pending, got it twice")
             if self._forge is None:
                 self._forge = Forge(self.threads, self.preload)
             if self._pump is None:
                 self._pump = threading.Thread(target=self._tend, name="radii-runner", daemon=True)
                 self._pump.start()
-            self._keys.add(task.key)
+            self._keys.add(job.key)
             self._undelivered += 1
             self._jobs.append(job)
             self._dispatch()
@@ -109,12 +112,12 @@ class ProcessRunner(Runner):
         failure = Failure(reason=Reason.CANCELLED, message="cancelled")
         with self._lock:
             for job in self._jobs:
-                if job.task.key == key:
+                if job.key == key:
                     self._jobs.remove(job)
                     self._finish(Outcome(key=key, failure=failure, attempts=job.attempts))
                     return True
             for member in self._crew:
-                if member.job is not None and member.job.task.key == key:
+                if member.job is not None and member.job.key == key:
                     self._stop(member, failure)
                     self._dispatch()
                     os.write(self._bell, b".")
@@ -176,7 +179,7 @@ class ProcessRunner(Runner):
         while self._jobs:
             job = self._jobs.popleft()
             failure = Failure(reason=Reason.CRASH, message=message)
-            self._finish(Outcome(key=job.task.key, failure=failure, attempts=job.attempts))
+            self._finish(Outcome(key=job.key, failure=failure, attempts=job.attempts))
 
     def _stop(self, member: Member, failure: Failure) -> None:
         self._crew.remove(member)
@@ -190,7 +193,7 @@ class ProcessRunner(Runner):
         outcome = member.end(Failure(reason=Reason.CRASH, message=how))
         if outcome is None or member.job is None:
             return
-        if member.job.attempts <= member.job.task.retries:
+        if member.job.attempts <= member.job.retries:
             self._jobs.appendleft(member.job)
         else:
             self._finish(outcome)

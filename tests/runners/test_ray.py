@@ -1,0 +1,136 @@
+"""The Ray runner on a real cluster of several nodes: separate raylets, each with its own object store."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from radii.errors import InputError
+from radii.runners import ProcessRunner, Runner, Task
+from radii.testing.runner_exam import RunnerExam, eventually, square
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    ray = pytest.importorskip("ray", reason="RAY ABSENT: pip install 'radii[ray]'")
+    cluster_utils = pytest.importorskip("ray.cluster_utils")
+
+from radii.runners.ray import RayRunner, Request
+
+# Ray leaves sockets and threads to the interpreter's end and warns about its own internals.
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
+
+
+def worker_of_node(index: int, folder: str) -> int:
+    """The square of the index, with a note of the raylet it ran under when it starts."""
+    import psutil
+
+    raylets = [parent.pid for parent in psutil.Process().parents() if "raylet" in parent.name()]
+    note = Path(folder, f"{index}-{os.getpid()}-{time.time_ns()}")
+    note.write_text(str(raylets[0]))
+    time.sleep(1)
+    note.rename(note.with_suffix(".done"))
+    return index * index
+
+
+def devices() -> str | None:
+    return os.environ.get("CUDA_VISIBLE_DEVICES")
+
+
+def begun(folder: Path, raylet: int) -> bool:
+    """Whether a task has just begun under the raylet."""
+    running = [path for path in folder.iterdir() if not path.suffix and path.read_text() == str(raylet)]
+    return any(time.time() - path.stat().st_mtime < 0.2 for path in running)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Two nodes, a CPU each; the second has a (pretended) GPU."""
+    made = cluster_utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    made.add_node(num_cpus=1, num_gpus=1, object_store_memory=100 * 2**20)
+    made.wait_for_nodes()
+    yield made
+    ray.shutdown()
+    made.shutdown()
+
+
+@pytest.fixture
+def address(cluster: Any) -> str:
+    if not ray.is_initialized():
+        ray.init(address=cluster.address, log_to_driver=False, configure_logging=False)
+    return str(cluster.address)
+
+
+class TestRay(RunnerExam):
+    @pytest.fixture(autouse=True)
+    def _address(self, address: str) -> None:
+        self.address = address
+
+    def make(self, workers: int) -> Runner:
+        return RayRunner(self.address)
+
+
+def test_a_killed_node_loses_nothing(cluster: Any, address: str, tmp_path: Path) -> None:
+    doomed = cluster.add_node(num_cpus=1, object_store_memory=100 * 2**20)
+    cluster.wait_for_nodes()
+    raylet = doomed.all_processes["raylet"][0].process.pid
+    tasks = [Task(key=str(i), function=worker_of_node, args=(i, str(tmp_path))) for i in range(12)]
+    outcomes = []
+    with RayRunner(address) as runner:
+        assert runner.workers == 3
+        for outcome in runner.run(tasks):
+            outcomes.append(outcome)
+            if len(outcomes) == 3:
+                assert eventually(lambda: begun(tmp_path, raylet), 30)
+                cluster.remove_node(doomed, allow_graceful=False)
+    assert all(outcome.ok for outcome in outcomes), [outcome.failure for outcome in outcomes]
+    with ProcessRunner(1) as local:
+        expected = {o.key: o.value for o in local.run(Task(key=str(i), function=square, args=(i,)) for i in range(12))}
+    assert {outcome.key: outcome.value for outcome in outcomes} == expected
+    assert len(outcomes) == 12
+    # What the lost node had begun was begun again elsewhere.
+    notes = [path.name.partition("-")[0] for path in tmp_path.iterdir()]
+    assert len(notes) > len(set(notes)) == 12
+
+
+def test_fractions_of_a_gpu_are_requested(address: str) -> None:
+    with RayRunner(address, request=Request(cpus=0.25, gpus=0.5)) as runner:
+        assert runner.workers == 2
+        (outcome,) = runner.run([Task(key="a", function=devices)])
+    assert outcome.value == "0"
+
+
+def test_a_request_that_fits_nowhere_is_logged(address: str, caplog: pytest.LogCaptureFixture) -> None:
+    with RayRunner(address, request=Request(resources={"unicorn": 1})) as runner:
+        runner.submit(Task(key="a", function=devices))
+        assert runner.wait(timeout=0.2) is None
+    assert "unicorn" in caplog.text
+
+
+def test_the_driver_may_start_a_cluster_of_its_own() -> None:
+    ray.shutdown()
+    with RayRunner() as runner:
+        (outcome,) = runner.run([Task(key="a", function=square, args=(3,))])
+    assert outcome.value == 9
+    assert not ray.is_initialized()
+
+
+@pytest.mark.parametrize("address", ["nowhere", "host:port", "ray://"])
+def test_a_bad_address_is_refused(address: str) -> None:
+    with pytest.raises(InputError, match="ray: expected an address such as"):
+        RayRunner(address)
+
+
+def test_an_unreachable_address_is_refused_at_once() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with pytest.raises(InputError, match=f"expected a cluster at 127.0.0.1:{port}, got .*refused") as caught:
+        RayRunner(f"127.0.0.1:{port}")
+    assert "\n" not in str(caught.value)
