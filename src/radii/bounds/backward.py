@@ -132,7 +132,7 @@ def backward(
         constant = constant + _constant(operator, shaped, graph, node.inputs).reshape(batch, count)
         shapes = tuple(graph.nodes[i].shape for i in node.inputs)
         for i, part in zip(node.inputs, operator.adjoint(shaped, shapes)):
-            _add(pending, i, part.reshape(batch, count, -1))
+            _add(pending, i, part.reshape(batch, count, graph.nodes[i].size))
     size = graph.nodes[0].size
     return Linear(pending.get(0, rows.new_zeros((batch, count, size))), constant, error * UP, collected)
 

@@ -101,7 +101,7 @@ def _rows(root: Root, undecided: dict[int, Tensor], size: int, start: int, rows:
         offsets[index] = (first, which)
         first += len(which)
     out = []
-    for begin in range(0, len(rows), step):
+    for begin in range(0, max(1, len(rows)), step):
         part = backward(root.graph, start, rows[None, begin : begin + step], root.lines, root.magnitudes, collect=True)
         m = rows.new_zeros((part.c.shape[1], size))
         for index, coefficients in part.collected.items():

@@ -166,7 +166,7 @@ def climb(problem: Problem, nodes: Nodes, steps: int) -> Tensor:
         nodes.c = torch.where(better, sweep.c, nodes.c)
         best_alpha = torch.where(pick, nodes.alpha, best_alpha)
         best_beta = torch.where(pick, nodes.beta, best_beta)
-        if (step == steps and step > 0) or bool((best > 0).all()):
+        if (step == steps and step > 0) or not problem.net.size or bool((best > 0).all()):
             break
         x = region.minimiser(sweep.a[None])[0]
         z = _forward(problem, sweep, x)

@@ -51,14 +51,25 @@ class Tree:
         if self.open is not None:
             self.open = self.open.pick((self.open.radius < self.goal).nonzero()[:, 0])
 
-    def step(self) -> None:
-        """Splits the most pressing nodes and bounds their children."""
-        assert self.open is not None
+    @property
+    def node_bytes(self) -> int:
+        """What one open node occupies."""
+        nodes = self.open
+        return 0 if nodes is None or not len(nodes) else sum(t[0].nbytes for t in vars(nodes).values())
+
+    def step(self) -> bool:
+        """Splits the most pressing nodes and bounds their children; False when none of them can be split."""
+        if self.open is None:
+            self.start()
+            return True
         order = torch.argsort(self.open.radius, stable=True)
         take, rest = order[: self.batch], order[self.batch :]
         children = split(self.open.pick(take))
+        if not len(children):
+            return False
         kept = self._bound(children, STEPS)
         self.open = Nodes.join([self.open.pick(rest), kept])
+        return True
 
     def _bound(self, nodes: Nodes, steps: int) -> Nodes:
         self.visited += len(nodes)

@@ -1,0 +1,41 @@
+"""Meter: how much of a budget is used, in CPU seconds, nodes and memory."""
+
+from __future__ import annotations
+
+import time
+
+import psutil
+
+from radii.decide import Budget
+from radii.problem import Reason
+
+
+class Meter:
+    """Measures one instance's work against its budget; `spent` counts seconds used on it before the meter was made."""
+
+    def __init__(self, budget: Budget, spent: float = 0.0) -> None:
+        self.budget = budget
+        self.nodes = 0
+        self._start = time.process_time() - spent
+        self._process = psutil.Process()
+
+    @property
+    def cpu(self) -> float:
+        """CPU seconds used."""
+        return time.process_time() - self._start
+
+    @property
+    def share(self) -> float:
+        """The used part of the budget, 1 when it is used up; 0 while there is no limit."""
+        if self.budget.nodes is not None:  # counted alone, so that a run repeats exactly
+            return self.nodes / self.budget.nodes
+        return 0.0 if self.budget.seconds is None else self.cpu / self.budget.seconds
+
+    @property
+    def over(self) -> Reason | None:
+        """Why the work must stop now, None while it may go on."""
+        if self.share >= 1.0 or (self.budget.seconds is not None and self.cpu >= self.budget.seconds):
+            return Reason.TIME
+        if self.budget.memory is not None and self._process.memory_info().rss > self.budget.memory:
+            return Reason.MEMORY
+        return None

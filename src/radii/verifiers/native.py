@@ -1,0 +1,227 @@
+"""Native: radii's own complete verifier, a minimum-norm attack from above and branch and bound from below."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from radii._check import number
+from radii.attacks.minimal import minimum_norm
+from radii.bounds.lowered import refuse_unsupported
+from radii.decide import Budget, Clock, replay, witness_at
+from radii.errors import InputError
+from radii.models.classifier import Classifier
+from radii.problem import Answer, Instance, Norm, Proof, Property, Query, Radius, Reason, Witness
+from radii.problem.radius import Cost
+from radii.verifiers.margins import margins
+from radii.verifiers.meter import Meter
+from radii.verifiers.pursuit import Pursuit
+
+PROOF = Proof("branch and bound", "real", "radii native")
+
+
+@dataclass(frozen=True)
+class Native:
+    """Decides queries and measures radii of ReLU networks (LeakyRelu, Clip, MaxPool included) in L∞, L2 and L1."""
+
+    effort: str = "standard"
+    seed: int = 0
+    device: str = "cpu"
+
+    @property
+    def identity(self) -> str:
+        return f"native 1 (attack {self.effort}, seed {self.seed})"
+
+    @property
+    def proves(self) -> bool:
+        return True
+
+    @property
+    def refutes(self) -> bool:
+        return True
+
+    def measure(
+        self,
+        classifier: Classifier,
+        instances: Sequence[Instance],
+        property: Property,
+        norm: Norm,
+        budget: Budget,
+        *,
+        tolerance: float,
+        limit: float | None = None,
+        progress: Callable[[int, Radius], None] | None = None,
+    ) -> list[Radius]:
+        """One radius an instance; the attack runs on all of them at once and its cost is shared out."""
+        number(tolerance, "tolerance", low=0.0, strict=True)
+        if limit is not None:
+            number(limit, "limit", low=0.0, strict=True)
+        refuse_unsupported(classifier.graph)
+        clock = Clock()
+        states = self._attack(classifier, instances, property, norm)
+        share = clock.cpu / max(1, len(instances))
+        results = []
+        for position, (instance, state) in enumerate(zip(instances, states)):
+            radius = self._one(_Job(classifier, instance, property, norm, state), budget, share, tolerance, limit)
+            results.append(radius)
+            if progress is not None:
+                progress(position, radius)
+        return results
+
+    def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
+        """ROBUST, BROKEN or UNKNOWN for each query at its ε."""
+        refuse_unsupported(classifier.graph)
+        return [self._decide(classifier, query, budget) for query in queries]
+
+    def _decide(self, classifier: Classifier, query: Query, budget: Budget) -> Answer:
+        clock = Clock()
+        state = self._attack(classifier, [query.instance], query.property, query.norm)[0]
+        witness = state if isinstance(state, Witness) else None
+        if witness is not None and witness.distance <= query.epsilon:
+            checked = replay(classifier, query, witness.x)
+            if checked is not None:
+                return Answer.broken(checked, cpu_seconds=clock.cpu, wall_seconds=clock.wall)
+        if query.epsilon == 0.0:
+            return Answer.robust(Proof("evaluation", "float32", "onnxruntime"), cpu_seconds=clock.cpu)
+        job = _Job(classifier, query.instance, query.property, query.norm, witness)
+        pursuit = job.pursuit(Meter(budget, clock.cpu), 1e-12, query.epsilon)
+        try:
+            pursuit.decide(query.epsilon)
+        except MemoryError:
+            return Answer.unknown(Reason.MEMORY, "out of memory", cpu_seconds=clock.cpu, wall_seconds=clock.wall)
+        cost = {"cpu_seconds": clock.cpu, "wall_seconds": clock.wall, "nodes": pursuit.meter.nodes}
+        found = job.best
+        if found is not None and found.distance <= query.epsilon:
+            return Answer.broken(found, **cost)
+        if pursuit.proven and pursuit.lower >= query.epsilon:
+            return Answer.robust(PROOF, **cost)
+        return Answer.unknown(pursuit.stopped or Reason.TIME, f"proven up to {pursuit.lower:.6g}", **cost)
+
+    def _attack(
+        self, classifier: Classifier, instances: Sequence[Instance], property: Property, norm: Norm
+    ) -> list[Witness | int | None]:
+        """A witness an instance, None where none was found, the predicted class where the input is misclassified."""
+        if not instances:
+            return []
+        x = np.stack([i.x.reshape(classifier.input_shape) for i in instances])
+        labels = np.array([i.label for i in instances])
+        classifier.check_inputs(x, labels)
+        outputs = classifier.reference(x)
+        others = outputs.astype(np.float64).copy()
+        others[np.arange(len(labels)), labels] = -np.inf
+        wrong = others.max(1) >= outputs[np.arange(len(labels)), labels]
+        states: list[Witness | int | None] = [int(o.argmax()) if w else None for o, w in zip(others, wrong)]
+        right = [int(i) for i in np.flatnonzero(~wrong)]
+        if right:
+            target = getattr(property, "target", None)
+            found = minimum_norm(
+                classifier, x[right], labels[right], norm, target, self.effort, seed=self.seed, device=self.device
+            )
+            for k, position in enumerate(right):
+                if np.isfinite(found.distances[k]):
+                    query = Query(instances[position], float(found.distances[k]), property, norm)
+                    states[position] = witness_at(classifier, query, found.points[k])
+        return states
+
+    def _one(self, job: _Job, budget: Budget, spent: float, tolerance: float, limit: float | None) -> Radius:
+        clock = Clock()
+        if isinstance(job.state, int):
+            cost = Cost(cpu_seconds=spent, wall_seconds=clock.wall)
+            return Radius.wrong(prediction=job.state, cost=cost)
+        pursuit = job.pursuit(Meter(budget, spent), tolerance, limit)
+        note = ""
+        try:
+            pursuit.run()
+        except MemoryError:
+            pursuit.stopped, note = Reason.MEMORY, "out of memory"
+        cost = Cost(
+            queries=1,
+            timeouts=int(pursuit.stopped is Reason.TIME),
+            memory_errors=int(pursuit.stopped is Reason.MEMORY),
+            nodes=pursuit.meter.nodes,
+            cpu_seconds=pursuit.meter.cpu,
+            wall_seconds=clock.wall,
+        )
+        witness = job.best
+        return Radius(
+            lower=pursuit.lower if pursuit.proven else None,
+            upper=None if witness is None else witness.distance,
+            tolerance=tolerance,
+            limit=limit,
+            witness=witness,
+            proof=PROOF if pursuit.proven else None,
+            prediction=job.instance.label,
+            cost=cost,
+            note=note,
+        )
+
+
+class _Job:
+    """One instance under search: what is known of it from above."""
+
+    def __init__(
+        self,
+        classifier: Classifier,
+        instance: Instance,
+        property: Property,
+        norm: Norm,
+        state: Witness | int | None,
+    ) -> None:
+        self.classifier, self.instance, self.property, self.norm, self.state = (
+            classifier,
+            instance,
+            property,
+            norm,
+            state,
+        )
+        self.best: Witness | None = state if isinstance(state, Witness) else None
+
+    def pursuit(self, meter: Meter, tolerance: float, limit: float | None) -> Pursuit:
+        """The pursuit of this instance's radius from what the attack found."""
+        domain = self.classifier.domain
+        upper = None if self.best is None else self.best.distance
+        if limit is None and upper is None:
+            limit = _diameter(self)
+        return Pursuit(
+            margins(self.classifier, self.instance.label, self.property),
+            torch.from_numpy(self.instance.x.reshape(1, *self.classifier.input_shape).copy()),
+            self.norm,
+            domain,
+            tolerance,
+            meter,
+            self.attack,
+            upper,
+            limit,
+        )
+
+    def attack(self, points: Tensor) -> float | None:
+        """Replays the most promising of these points; the distance of the best witness so far."""
+        flat = points.to(torch.float32)
+        low, high = self.classifier.domain.low, self.classifier.domain.high
+        outputs = self.classifier.logits(flat.clamp(low, high))
+        label = self.instance.label
+        targets = self.property.targets(self.classifier.classes, label)  # type: ignore[attr-defined]
+        margin = outputs[:, label] - outputs[:, list(targets)].amax(1)
+        order = margin.argsort()[:4]
+        for i in order[(margin[order] <= 0)]:
+            value = flat[i].clamp(low, high).numpy().reshape(self.instance.x.shape)
+            query = Query(self.instance, 1e9, self.property, self.norm)
+            witness = witness_at(self.classifier, query, value)
+            if witness is not None and (self.best is None or witness.distance < self.best.distance):
+                self.best = witness
+        return None if self.best is None else self.best.distance
+
+
+def _diameter(job: _Job) -> float:
+    """A radius beyond which nothing of the domain lies."""
+    domain = job.classifier.domain
+    if not domain.bounded:
+        raise InputError(
+            "radius: no witness was found and the domain is unbounded; give a limit (the largest ε to prove)"
+        )
+    x = job.instance.x.astype(np.float64)
+    return job.norm.size(np.maximum(x - domain.low, domain.high - x))
