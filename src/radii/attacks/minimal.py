@@ -27,7 +27,7 @@ from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.problem import LINF, Norm
 
-_BATCH_VALUES = 2**22  # values of all nodes that one batch of rows may hold: 16 MiB in float32, times a few copies
+_BATCH_VALUES = 2**21  # values of all nodes that one batch of rows may hold: 8 MiB in float32, times a few copies
 _CHUNK_VALUES = 2**24  # values of the points that one chunk of instances may hold
 
 

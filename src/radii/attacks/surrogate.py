@@ -7,13 +7,14 @@ true gradient). What is found with such a gradient is always judged by the exact
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from radii.models.graph import Graph
-from radii.models.operators import Clip, Relu
+from radii.models.operators import Clip, Conv, ConvTranspose, Dense, Operator, Relu
 
 
 class _LeakyGate(torch.autograd.Function):
@@ -49,7 +50,7 @@ class Surface:
         self.rectified = isinstance(logits.nodes[-1].operator, Relu)
         if self.rectified:
             logits = logits.upto(logits.nodes[-1].inputs[0])
-        self.graph = logits.to(dtype, device)
+        self.graph = _without_dust(logits).to(dtype, device)
         self.device, self.dtype = torch.device(device), dtype
         self.widest = max(node.size for node in logits.nodes)
         self.values = sum(node.size for node in logits.nodes)
@@ -89,6 +90,22 @@ class Surface:
             margin = _margin(self._outputs(x, leak), labels, targets)
             (grad,) = torch.autograd.grad(margin.sum(), x)
         return margin.detach(), torch.nan_to_num(grad)
+
+
+def _without_dust(graph: Graph) -> Graph:
+    """The graph with weights below 10⁻¹² of the largest set to 0.
+
+    Trained networks hold many such weights; they do not reach a float32 sum, but the subnormal products they make
+    slow a processor down tenfold.
+    """
+
+    def clean(operator: Operator | None) -> Operator | None:
+        if isinstance(operator, (Dense, Conv, ConvTranspose)) and operator.weight.numel():
+            size = operator.weight.abs()
+            return replace(operator, weight=torch.where(size < 1e-12 * size.max(), 0.0, operator.weight))
+        return operator
+
+    return Graph(tuple(replace(node, operator=clean(node.operator)) for node in graph.nodes))
 
 
 def _gate(x: Tensor, leak: Tensor, low: float, high: float) -> Tensor:
