@@ -40,7 +40,7 @@ def _parent(table: str, *, key: bool = False, index: bool = False) -> Column[int
     return Column(f"{table}_id", Integer, link, primary_key=key, index=index, nullable=False, autoincrement=False)
 
 
-about = Table("about", metadata, Column("name", Text, primary_key=True), Column("value", Text, nullable=False))
+about = Table("radii_store", metadata, Column("name", Text, primary_key=True), Column("value", Text, nullable=False))
 
 classifiers = Table(
     "classifiers",
@@ -192,7 +192,7 @@ def prepare(connection: Connection, where: str) -> None:
         metadata.create_all(connection)
         connection.execute(about.insert().values(name="schema", value=str(VERSION)))
         return
-    if about.name not in there or units.name not in there:
+    if about.name not in there:
         raise StoreError(f"{where}: expected a radii store, got a database with other tables; give another name")
     migrate(connection, where, STEPS)
 

@@ -322,7 +322,7 @@ class StoreExam(ABC):
             return
         where = self.fresh(tmp_path)
         with open_store(where) as store, store.write() as connection:
-            connection.exec_driver_sql("UPDATE about SET value = '99' WHERE name = 'schema'")
+            connection.exec_driver_sql("UPDATE radii_store SET value = '99' WHERE name = 'schema'")
         assert refuses(StoreError, "got schema 99; upgrade radii", lambda: open_store(where))
 
     def test_a_failed_transaction_leaves_nothing(self, tmp_path: Path) -> None:
