@@ -1,0 +1,240 @@
+"""Measurement: one radius by minimising ε with mixed-integer programs (MIPVerify's way), valid whenever it is stopped.
+
+1. Bounds alone give the first `lower`. 2. Balls of doubling size are decided until one is broken: its witness is
+`upper`, and big-M bounds are computed on that small ball only. 3. For each clause, ε is minimised within the ball; the
+solver's dual bound, less its safety, bounds the radius from below. 4. A decision just above `lower` finds a closer
+witness.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from radii._check import number
+from radii.decide import Budget, Clock, replay
+from radii.errors import InputError
+from radii.models.classifier import Classifier
+from radii.problem import Answer, Clause, Query, Radius, Verdict, Witness
+from radii.problem.radius import Cost
+from radii.verifiers._mip_model import least_epsilon
+from radii.verifiers._region import Region, ask
+
+if TYPE_CHECKING:
+    from radii.verifiers.milp import Milp, Work
+
+Progress = Callable[[Radius], None] | None
+
+
+class Measurement:
+    """The state of one measurement: the interval so far and what is left of the budget."""
+
+    def __init__(
+        self, milp: Milp, classifier: Classifier, query: Query, budget: Budget, tolerance: float, limit: float | None
+    ) -> None:
+        self.milp, self.classifier, self.query, self.budget = milp, classifier, query, budget
+        self.tolerance = number(tolerance, "tolerance", low=0.0, strict=True)
+        self.limit = limit
+        self.top = _reach(classifier, query, limit)
+        self.clock, self.nodes, self.queries = Clock(), 0, 0
+        self.lower: float | None = None
+        self.witness: Witness | None = None
+        self.note = ""
+        self.progress: Progress = None
+
+    def run(self, progress: Progress = None) -> Radius:
+        """The radius; `progress` sees each improvement."""
+        self.progress = progress
+        question = ask(self.classifier, self._at(self.top), ("linf", "l1"))
+        if question.obstacle:
+            return Radius(tolerance=self.tolerance, limit=self.limit, note=question.obstacle, cost=self._cost())
+        already = replay(self.classifier, self._at(0.0), self.query.instance.x)
+        if already is not None:
+            return Radius.wrong(already.prediction, already, self._cost())
+        self._bounds_alone()
+        self._climb()
+        for _ in range(3):
+            if self._done() or self._left() <= 0 or not self._minimise() or not self._approach():
+                break
+        return self.radius()
+
+    def radius(self) -> Radius:
+        """What is known by now."""
+        if self.lower is not None and self.lower >= self.top and self.limit is not None:
+            self.lower = max(self.lower, self.limit)  # a larger ball holds nothing more of the domain
+        upper = None if self.witness is None else self.witness.distance
+        return Radius(
+            self.lower,
+            upper,
+            tolerance=self.tolerance,
+            limit=self.limit,
+            witness=self.witness,
+            proof=None if self.lower is None else self.milp.proof,
+            prediction=self.query.instance.label,
+            cost=self._cost(),
+            note=self.note,
+        )
+
+    def _bounds_alone(self) -> None:
+        """The largest ε, to a per cent or so, that bounds prove without a solver."""
+        good, bad = 0.0, self.top
+        for _ in range(12):
+            if self._left() <= 0 or (good > 0 and bad - good <= max(self.tolerance / 4, 0.05 * good)):
+                break
+            middle = bad / 8 if good == 0 else (good + bad) / 2
+            work = self._work(middle)
+            if not work.prepare() and not work.open:
+                good = middle
+            else:
+                bad = middle
+        self._raise(good if good > 0 else None)
+
+    def _climb(self) -> None:
+        """Decides balls of doubling size until one is broken, the limit is proven or time is short."""
+        size = self.lower or self.top / 64
+        while self.witness is None and self._left() > 0 and (self.lower or 0.0) < self.top:
+            size = min(2 * size, self.top)
+            answer = self._decide(size, 0.5)
+            if answer.verdict is Verdict.ROBUST:
+                self._raise(size)
+            elif answer.verdict is Verdict.UNKNOWN:
+                self.note = answer.detail
+                return
+
+    def _minimise(self) -> bool:
+        """Minimises ε for each clause within the smallest ball known to be broken; whether every clause was handled."""
+        size = self.top if self.witness is None else self.witness.distance
+        work = self._work(size)
+        if work.prepare():
+            return False
+        lows = [self._clause(work, clause, size, 1 / (len(work.open) - i)) for i, clause in enumerate(work.open)]
+        self.nodes += work.nodes
+        if any(low is None for low in lows):
+            return False
+        # Clauses that bounds ruled out hold on the whole ball; below a witness means strictly below.
+        ceiling = size if self.witness is None else math.nextafter(min(size, self.witness.distance), 0.0)
+        self._raise(min([ceiling, *(low for low in lows if low is not None)]))
+        return True
+
+    def _clause(self, work: Work, clause: Clause, size: float, share: float) -> float | None:
+        from radii.verifiers.milp import safety
+
+        assert work.encoding is not None
+        mip = least_epsilon(work.encoding, work.question.region, clause)
+        spare = safety(mip)
+
+        def stop(bound: float, x: Any) -> bool:
+            if x is not None:
+                self._push(x)
+            best = size if self.witness is None else self.witness.distance
+            return bound - spare >= best - self.tolerance / 2
+
+        solved = work.solve(mip, stop, share)
+        if solved.x is not None:
+            self._push(solved.x)
+        if solved.end == "infeasible":
+            # "No such input" is the one word of a solver that has no number to be careful with: ask for a margin.
+            return size if work.clause(clause) else None
+        low = solved.bound - spare
+        return low if math.isfinite(low) and low > 0 else None
+
+    def _approach(self) -> bool:
+        """Looks for a witness just above `lower`, where the minimiser sits on the boundary itself."""
+        if self._done() or self._left() <= 0 or self.lower is None:
+            return False
+        size = min(self.lower + 0.9 * self.tolerance, self.top)
+        before = self.lower
+        answer = self._decide(size, 0.7)
+        if answer.verdict is Verdict.ROBUST:
+            self._raise(size)
+        return self.lower > before
+
+    def _decide(self, size: float, share: float) -> Answer:
+        self.queries += 1
+        seconds = None if self.budget.seconds is None else max(share * self._left(), 1e-3)
+        answer = self.milp.answer(
+            ask(self.classifier, self._at(size), ("linf", "l1")), replace(self.budget, seconds=seconds)
+        )
+        self.nodes += answer.nodes
+        if answer.witness is not None:
+            self._keep(answer.witness)
+        return answer
+
+    def _push(self, x: Any) -> None:
+        """Tries the solver's point and points a little further out, where rounding does not undo the violation."""
+        center = self.query.instance.x.astype(np.float64).ravel()
+        query = self._at(self.top)
+        region = Region.ball(query, self.classifier.domain)
+        for factor in (1.0, 1 + 1e-5, 1 + 1e-4, 1 + 1e-3, 1 + 1e-2):
+            found = replay(self.classifier, query, region.settle(center + (np.asarray(x) - center) * factor))
+            if found is not None:
+                self._keep(found)
+                return
+
+    def _keep(self, witness: Witness) -> None:
+        if self.witness is None or witness.distance < self.witness.distance:
+            self.witness = witness
+            if self.lower is not None and witness.distance <= self.lower and not self._real(witness):
+                # Float32 rounding breaks it just inside what is proven over the reals: report what holds for both.
+                self.lower = math.nextafter(witness.distance, 0.0) if witness.distance > 0 else None
+            self._tell()
+
+    def _real(self, witness: Witness) -> bool:
+        """Whether the witness violates the property in float64 as well; if so, a proof above it would be wrong."""
+        at = torch.from_numpy(np.stack([self.query.instance.x, witness.x]).astype(np.float64))
+        logits = self.classifier.logits(at).numpy()
+        label = self.query.instance.label
+        return self.query.property.violations(self.classifier.classes, label, logits[0]).violated(logits[1])
+
+    def _raise(self, value: float | None) -> None:
+        if value is not None and (self.lower is None or value > self.lower):
+            self.lower = value
+            self._tell()
+
+    def _tell(self) -> None:
+        if self.progress is not None:
+            self.progress(self.radius())
+
+    def _work(self, size: float) -> Work:
+        from radii.verifiers.milp import Work
+
+        seconds = None if self.budget.seconds is None else max(self._left(), 1e-3)
+        question = ask(self.classifier, self._at(size), ("linf", "l1"))
+        return Work(self.milp.solver, question, replace(self.budget, seconds=seconds))
+
+    def _at(self, size: float) -> Query:
+        return replace(self.query, epsilon=size)
+
+    def _left(self) -> float:
+        return math.inf if self.budget.seconds is None else self.budget.seconds - self.clock.cpu
+
+    def _done(self) -> bool:
+        low = self.lower or 0.0
+        return low >= self.top if self.witness is None else self.witness.distance - low <= self.tolerance
+
+    def _cost(self) -> Cost:
+        timeouts = int(bool(self.note) and self._left() <= 0)
+        return Cost(
+            queries=self.queries,
+            timeouts=timeouts,
+            nodes=self.nodes,
+            cpu_seconds=self.clock.cpu,
+            wall_seconds=self.clock.wall,
+        )
+
+
+def _reach(classifier: Classifier, query: Query, limit: float | None) -> float:
+    """The largest ε that needs asking: the limit, or where the ball holds the whole domain."""
+    x = query.instance.x.astype(np.float64)
+    room = np.maximum(x - classifier.domain.low, classifier.domain.high - x)
+    whole = query.norm.size(np.maximum(room, 0.0))
+    if limit is not None:
+        return min(number(limit, "limit", low=0.0, strict=True), whole) if math.isfinite(whole) else limit
+    if not math.isfinite(whole):
+        raise InputError("measure: expected a limit, since the domain is unbounded; give the largest ε to look at")
+    return whole

@@ -1,0 +1,224 @@
+"""Milp: exact answers by mixed-integer programming (Tjeng, Xiao, Tedrake 2019), for L∞ and L1 balls and for boxes.
+
+What makes a bound of a floating-point solver a proof: the program is a relaxation of the truth (see `_mip_model`), so
+only the slack of the solver can overstate its bound. One that keeps its dual feasibility tolerance τ overstates by at
+most τ · Σ (width of every column); ten times that is asked for. Below that the answer is UNKNOWN, never ROBUST.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import psutil
+
+from radii._check import choice
+from radii.decide import Budget, Clock
+from radii.models.classifier import Classifier
+from radii.problem import Answer, Clause, Instance, Norm, Proof, Property, Query, Radius, Reason, SpecQuery, Witness
+from radii.verifiers._mip_model import Mip, least_margin
+from radii.verifiers._mip_solve import PACKAGES, TOLERANCE, Limits, Solved, solve, solver_version
+from radii.verifiers._region import Question, ask, ask_spec
+from radii.verifiers._relax import crown, row_bounds
+from radii.verifiers.encode import Encoding, encode
+
+NORMS = ("linf", "l1")
+_ENDS = {"time": Reason.TIME, "memory": Reason.MEMORY, "nodes": Reason.TIME, "error": Reason.ERROR}
+
+
+def safety(mip: Mip) -> float:
+    """What a bound must exceed before it counts: ten times what the solver's tolerance can be worth."""
+    return 10 * TOLERANCE * mip.scale
+
+
+@dataclass(frozen=True)
+class Milp:
+    """Decides queries and specifications, and measures radii, with HiGHS ("highs"), SCIP ("scip") or Gurobi ("gurobi").
+
+    >>> Milp(solver="highs").proves
+    True
+    """
+
+    solver: str = "highs"
+
+    def __post_init__(self) -> None:
+        choice(self.solver, "milp solver", PACKAGES)
+
+    @property
+    def identity(self) -> str:
+        """Name, solver and its version."""
+        return f"milp(solver={self.solver}, {solver_version(self.solver)})"
+
+    @property
+    def proves(self) -> bool:
+        return True
+
+    @property
+    def refutes(self) -> bool:
+        return True
+
+    @property
+    def proof(self) -> Proof:
+        """How a ROBUST answer of this verifier was established."""
+        return Proof("milp", "real", solver_version(self.solver))
+
+    def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
+        """One answer a query, each within the budget."""
+        return [self.answer(ask(classifier, query, NORMS), budget) for query in queries]
+
+    def decide_spec(self, classifier: Classifier, query: SpecQuery, budget: Budget) -> Answer:
+        """ROBUST when no input of the box violates the specification."""
+        return self.answer(ask_spec(classifier, query), budget)
+
+    def measure(
+        self,
+        classifier: Classifier,
+        instances: Sequence[Instance],
+        property: Property,
+        norm: Norm,
+        budget: Budget,
+        *,
+        tolerance: float,
+        limit: float | None = None,
+        progress: Callable[[int, Radius], None] | None = None,
+    ) -> list[Radius]:
+        """The radius of each instance, by minimising ε itself."""
+        from radii.verifiers._mip_measure import Measurement  # it needs this module
+
+        found = []
+        for place, instance in enumerate(instances):
+            query = Query(instance, 0.0, property, norm)
+            work = Measurement(self, classifier, query, budget, tolerance, limit)
+            found.append(work.run(None if progress is None else partial(progress, place)))
+        return found
+
+    def answer(self, question: Question, budget: Budget) -> Answer:
+        """The answer to one question within the budget."""
+        work = Work(self.solver, question, budget)
+        if question.obstacle:
+            return work.unknown(Reason.UNSUPPORTED, question.obstacle)
+        if work.center() or work.prepare() or not work.open:
+            return work.verdict(self.proof)
+        for clause in work.open:
+            if not work.clause(clause):
+                break
+        return work.verdict(self.proof)
+
+
+class Work:
+    """One question on its way to an answer."""
+
+    def __init__(self, solver: str, question: Question, budget: Budget) -> None:
+        self.solver, self.question, self.budget = solver, question, budget
+        self.clock, self.nodes = Clock(), 0
+        self.witness: Witness | None = None
+        self.failed: tuple[Reason, str] | None = None
+        self.open: list[Clause] = []
+        self.encoding: Encoding | None = None
+
+    @property
+    def seconds(self) -> float:
+        """CPU seconds of the budget (infinite when there is no limit)."""
+        return math.inf if self.budget.seconds is None else self.budget.seconds
+
+    def center(self) -> bool:
+        """Whether the middle of the region is itself a counterexample."""
+        region = self.question.region
+        middle = region.center if region.center is not None else (region.low + region.high) / 2
+        self.witness = self.question.confirm(middle)
+        return self.witness is not None
+
+    def prepare(self) -> bool:
+        """Encodes the network and keeps the clauses that bounds alone do not rule out; true when the budget is gone."""
+        region, spec = self.question.region, self.question.spec
+        least = region.least()
+        self.encoding = encode(self.question.classifier.graph, region.low, region.high, crown(least))
+        scored: list[tuple[float, int, Clause]] = []
+        for clause in spec.clauses:
+            rows = np.zeros((len(clause.bounds), self.encoding.columns))
+            rows[:, self.encoding.outputs] = clause.coefficients
+            bounds = row_bounds(self.encoding.blocks, rows, least, region.low, region.high)
+            margin = float(np.max(bounds - clause.bounds - 1e-15 * (np.abs(bounds) + np.abs(clause.bounds))))
+            if not margin > 0:
+                scored.append((margin, len(scored), clause))
+        self.open = [clause for _, _, clause in sorted(scored)]
+        return self.exhausted()
+
+    def exhausted(self) -> bool:
+        """Whether time or memory is gone already; says so in `failed`."""
+        if self.clock.cpu >= self.seconds:
+            self.failed = (Reason.TIME, "the budget went into the bounds")
+        elif self.budget.memory is not None and _resident() > self.budget.memory:
+            self.failed = (Reason.MEMORY, "the budget went into the bounds")
+        return self.failed is not None
+
+    def clause(self, clause: Clause) -> bool:
+        """Whether the clause is ruled out; otherwise `witness` or `failed` says why not."""
+        assert self.encoding is not None
+        mip = least_margin(self.encoding, self.question.region, clause)
+        enough = safety(mip)
+
+        def stop(bound: float, x: Any) -> bool:
+            if x is not None and self.witness is None:
+                self.witness = self.question.confirm(x)
+            return self.witness is not None or bound > enough
+
+        solved = self.solve(mip, stop)
+        if self.witness is None and solved.x is not None:
+            self.witness = self.question.confirm(solved.x)
+        if self.witness is not None:
+            return False
+        if solved.bound > enough:
+            return True
+        self.failed = _why(solved, enough)
+        return False
+
+    def solve(self, mip: Mip, stop: Callable[[float, Any], bool], share: float = 1.0) -> Solved:
+        """One solve within (a share of) what is left of the budget."""
+        end = self.clock.cpu + share * max(self.seconds - self.clock.cpu, 0.0) if math.isfinite(self.seconds) else 1e9
+        nodes = None if self.budget.nodes is None else max(self.budget.nodes - self.nodes, 1)
+        limits = Limits(end, self.budget.memory, nodes, lambda: self.clock.cpu, stop)
+        solved = solve(self.solver, mip, limits)
+        self.nodes += solved.nodes
+        return solved
+
+    def cost(self) -> dict[str, Any]:
+        """What it cost so far, as an `Answer` wants it."""
+        return {
+            "cpu_seconds": self.clock.cpu,
+            "wall_seconds": self.clock.wall,
+            "nodes": self.nodes,
+            "peak_memory": _resident(),
+        }
+
+    def unknown(self, reason: Reason, detail: str) -> Answer:
+        """No answer, and why."""
+        return Answer.unknown(reason, detail, **self.cost())
+
+    def verdict(self, proof: Proof) -> Answer:
+        """The answer: what was found, what went wrong, or else the proof."""
+        if self.witness is not None:
+            return Answer.broken(self.witness, **self.cost())
+        if self.failed is not None:
+            return self.unknown(*self.failed)
+        return Answer.robust(proof, **self.cost())
+
+
+def _why(solved: Solved, enough: float) -> tuple[Reason, str]:
+    if solved.end in _ENDS:
+        return _ENDS[
+            solved.end
+        ], f"the solver stopped ({solved.detail or solved.end}) at a margin of {solved.bound:.3g}"
+    if solved.end == "infeasible":
+        return Reason.ERROR, "the solver called a program infeasible that has a solution"
+    detail = f"the least margin, {solved.bound:.3g}, is too close to 0 (a proof needs {enough:.2g})"
+    return Reason.INCOMPLETE, f"{detail}, and no counterexample replays"
+
+
+def _resident() -> int:
+    return int(psutil.Process(os.getpid()).memory_info().rss)
