@@ -24,7 +24,7 @@ from radii.models.runtime import Runtime
 from radii.problem import Domain
 
 Shape = tuple[int, ...]
-CHUNK_VALUES = 2**25  # values of all nodes together that one chunk of a batch may hold: 128 MiB in float32
+CHUNK_VALUES = 2**21  # values of all nodes together in one chunk of a batch: 8 MiB in float32 stay near the caches
 
 
 @dataclass(frozen=True, eq=False, repr=False)

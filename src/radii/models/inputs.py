@@ -48,7 +48,7 @@ def _same_order(given: Shape, shape: Shape) -> bool:
     if a == b or len(a) <= 1:
         return True
     # A flat network says nothing of its layout: channels first is the convention, channels last would be a guess.
-    return len(b) <= 1 and not (len(given) == 3 and given[-1] in (1, 3, 4) and given[0] not in (1, 3, 4))
+    return len(b) <= 1 and not (len(given) == 3 and given[-1] in (3, 4) and given[0] not in (1, 3))
 
 
 def _wrong_shape(given: Shape, shape: Shape) -> str:

@@ -137,14 +137,15 @@ def _with_outside_weights(data: bytes, path: Path) -> bytes:
 
     from radii.models.from_onnx import parse
 
+    parse(data)
+    proto = onnx.load_from_string(data)
+    if not any(item.data_location == onnx.TensorProto.EXTERNAL for item in proto.graph.initializer):
+        return data
     try:
-        proto = parse(data)
-        outside = [t for t in proto.graph.initializer if t.data_location == onnx.TensorProto.EXTERNAL]
-        if not outside:
-            return data
-        return bytes(onnx.load(str(path)).SerializeToString())
-    except (OSError, ValueError) as error:
-        raise ModelError(f"expected its weights in files beside it: {error}") from error
+        onnx.load_external_data_for_model(proto, str(path.parent))
+    except Exception as error:  # onnx has its own types for files that are absent, too short or outside the folder
+        raise ModelError("expected its weights in files beside it, got a file that is absent or damaged") from error
+    return bytes(proto.SerializeToString())
 
 
 def _stem(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""The papers' architectures as torch modules, untrained: `architectures()` lists them, `architecture(name)` finds one."""
+"""The papers' architectures as untrained torch modules: `architectures()` lists, `architecture(name)` finds."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class Builder:
         return replace(self.emit(Reshape(moved.core), [x], shape, moved.batch), softmax=x.softmax)
 
     def axis(self, x: Value, axis: int) -> tuple[Value, int]:
-        """The value and the place of an ONNX axis in its graph shape; the batch becomes an ordinary axis if asked for."""
+        """The value and the place of an ONNX axis in its graph shape; the batch, if asked for, becomes one of them."""
         axis = axis + x.rank if axis < 0 else axis
         if not 0 <= axis < x.rank:
             raise Refused(f"expected an axis of shape {x.shape}, got {axis}")
