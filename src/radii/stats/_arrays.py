@@ -46,9 +46,11 @@ class Ends:
         return 1.0 - np.searchsorted(np.sort(self.high), eps, side="right") / len(self)
 
     def radii(self) -> tuple[FloatArray, FloatArray]:
-        """Both ends as radii: a misclassified input has radius 0 at both, an absent upper end is +inf."""
+        """Both ends as radii: equal for an exact radius, 0 for a misclassified input, +inf for an absent upper end."""
         wrong = np.isneginf(self.low)
-        return np.where(wrong, 0.0, self.low), np.where(wrong, 0.0, self.high)
+        low = np.where(wrong, 0.0, self.low)
+        exact = self.high <= np.nextafter(low, np.inf)
+        return low, np.where(wrong | exact, low, self.high)
 
     def take(self, rows: npt.NDArray[Any]) -> Ends:
         """The ends of the chosen rows (a mask or indices)."""

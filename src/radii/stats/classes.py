@@ -136,14 +136,14 @@ def nearest_targets(dist: Distribution) -> NearestTargets:
     """The confusion of nearest targets from one-to-one radii: one row per input and target, paired by ids."""
     if dist.ids is None or np.any(dist.target == ANY_TARGET):
         raise InputError("nearest_targets: expected ids and a target for every row; measure with target: all")
-    rows = dist.select(dist.correct) if dist.correct.any() else dist
+    rows = dist.select(dist.correct)
     ids, which = np.unique(np.asarray(rows.ids), return_inverse=True)
     targets, column = np.unique(rows.target, return_inverse=True)
     if np.unique(which * targets.size + column).size != which.size:
         raise InputError("nearest_targets: expected each input and target once, got repeated rows; select one run")
     ends = rows.ends()
     low, high = np.full((2, ids.size, targets.size), np.inf)
-    low[which, column], high[which, column] = ends.radii()
+    low[which, column], high[which, column] = ends.low, ends.high
     label = np.zeros(ids.size, np.int64)
     label[which] = rows.label
     others_low = _least_of_others(low)

@@ -104,7 +104,8 @@ def _resampled_areas(
 ) -> tuple[FloatArray, FloatArray]:
     """Bootstrap areas (network × resample) of the proven and not-broken curves, by multinomial weights."""
     rng = np.random.default_rng(seed)
-    low, high = [], []
+    low: list[FloatArray] = []
+    high: list[FloatArray] = []
     weights: npt.NDArray[np.int64] | None = None
     for ends in sets:
         n = len(ends)

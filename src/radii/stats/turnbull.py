@@ -34,14 +34,21 @@ class Turnbull:
         return np.clip(sure, 0.0, 1.0), np.clip(possible, 0.0, 1.0)
 
 
-def turnbull(ends: Ends, tolerance: float = 1e-9, steps: int = 20_000) -> Turnbull:
-    """The nonparametric maximum-likelihood curve of radii known to lie in [low, high)."""
-    limit = number(tolerance, "tolerance", low=0.0, strict=True)
+def turnbull(ends: Ends, tolerance: float | None = None, most_ends: int = 2_000) -> Turnbull:
+    """The nonparametric maximum-likelihood curve of radii known to lie in [low, high).
+
+    With more than `most_ends` different ends the intervals are first widened to that many quantiles of the ends
+    (still true, and far below the sampling error of so many inputs). `tolerance` bounds the excess of the gradient:
+    the log-likelihood is within tolerance × inputs of its maximum.
+    """
+    ends = _widen(ends, most_ends)
     left, right = innermost(ends)
     pairs, counts = np.unique(np.stack([ends.low, ends.high]), axis=1, return_counts=True)
     first = np.searchsorted(left, pairs[0], side="left")
     last = np.searchsorted(right, pairs[1], side="right")  # cells first..last-1 lie inside the interval
-    weight, converged = _maximise(first, last, counts.astype(np.float64), left.size, limit, steps)
+    automatic = 1e-9 if left.size <= 200 else 1e-6
+    limit = automatic if tolerance is None else number(tolerance, "tolerance", low=0.0, strict=True)
+    weight, converged = _maximise(first, last, counts.astype(np.float64), left.size, limit)
     covered = _sums(weight, first, last)
     keep = weight > 0
     return Turnbull(left[keep], right[keep], weight[keep], float(np.sum(counts * np.log(covered))), converged)
@@ -55,6 +62,18 @@ def innermost(ends: Ends) -> tuple[FloatArray, FloatArray]:
     values, is_left = values[order], is_left[order]
     starts = np.flatnonzero(is_left[:-1] & ~is_left[1:])
     return values[starts], values[starts + 1]
+
+
+def _widen(ends: Ends, most: int) -> Ends:
+    values = np.concatenate([ends.low, ends.high])
+    finite = values[np.isfinite(values)]
+    if np.unique(finite).size <= most:
+        return ends
+    edges = np.quantile(finite, np.linspace(0, 1, most), method="lower")
+    edges = np.unique(np.concatenate([[-np.inf], edges, [np.inf]]))
+    low = edges[np.searchsorted(edges, ends.low, side="right") - 1]
+    high = edges[np.searchsorted(edges, ends.high, side="left")]
+    return Ends(low, high)
 
 
 def _sums(weight: FloatArray, first: IntArray, last: IntArray) -> FloatArray:
@@ -72,7 +91,7 @@ def _gradient(weight: FloatArray, first: IntArray, last: IntArray, counts: Float
 
 
 def _maximise(
-    first: IntArray, last: IntArray, counts: FloatArray, cells: int, limit: float, steps: int
+    first: IntArray, last: IntArray, counts: FloatArray, cells: int, limit: float, steps: int = 5_000
 ) -> tuple[FloatArray, bool]:
     """EM with squared extrapolation until the Kuhn–Tucker conditions hold: no gradient above 1."""
     weight = np.full(cells, 1.0 / cells)
