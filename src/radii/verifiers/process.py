@@ -78,6 +78,18 @@ def run(
         watch.close()
 
 
+@contextlib.contextmanager
+def scratch(purpose: str) -> Iterator[Path]:
+    """A new folder for the files of one run, gone afterwards; one that cannot be made is bad input, with the remedy."""
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="radii-", ignore_cleanup_errors=True)
+    except OSError as error:
+        where = tempfile.tempdir or os.environ.get("TMPDIR", "the temporary folder")
+        raise InputError(f"{where}: expected a folder to write to ({purpose}), got: {error}; set TMPDIR") from error
+    with folder as name:
+        yield Path(name)
+
+
 def _start(argv: Sequence[str], source: IO[bytes], cwd: Any, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(

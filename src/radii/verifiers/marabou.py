@@ -1,0 +1,193 @@
+"""Marabou: the maraboupy package in a child process, for L∞ and L1 balls and for boxes.
+
+Marabou computes in floating point and has had wrong answers: its `unsat` is recorded as its claim, its `sat` is
+replayed. Every ReLU gets its pair of variables, stable or not: without them Marabou 2.0 fails with "Unknown error".
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from radii.decide import Budget, Clock
+from radii.errors import ToolMissing
+from radii.models.classifier import Classifier
+from radii.problem import Answer, Clause, Proof, Query, Reason, SpecQuery
+from radii.verifiers import _marabou_child
+from radii.verifiers._region import Question, Region, ask, ask_spec
+from radii.verifiers._relax import crown
+from radii.verifiers.encode import Encoding, encode
+from radii.verifiers.process import Finished, Limits, run, scratch
+
+NORMS = ("linf", "l1")
+NO_REPLAY = "marabou claims a counterexample that does not replay"
+# Marabou stops on the edge of a violation; where rounding undoes it, so much of 1 + |outputs| more is asked for.
+DEPTHS = (0.0, 1e-5, 1e-3)
+BATCH = 32  # queries that share one child: starting it costs more than a small query
+_REASONS = {"time": Reason.TIME, "memory": Reason.MEMORY}
+
+
+@dataclass(frozen=True)
+class Marabou:
+    """Decides queries and specifications with Marabou; what it proves is its claim."""
+
+    @property
+    def identity(self) -> str:
+        """Name and version of the package."""
+        try:
+            return f"marabou(maraboupy {metadata.version('maraboupy')})"
+        except metadata.PackageNotFoundError:
+            return "marabou"
+
+    @property
+    def proves(self) -> bool:
+        return True
+
+    @property
+    def refutes(self) -> bool:
+        return True
+
+    def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
+        """One answer a query, each within the budget; one child serves several."""
+        return self._answers([ask(classifier, query, NORMS) for query in queries], budget)
+
+    def decide_spec(self, classifier: Classifier, query: SpecQuery, budget: Budget) -> Answer:
+        """ROBUST when Marabou claims that no input of the box violates the specification."""
+        return self._answers([ask_spec(classifier, query)], budget)[0]
+
+    def _answers(self, questions: list[Question], budget: Budget) -> list[Answer]:
+        if importlib.util.find_spec("maraboupy") is None:
+            raise ToolMissing("maraboupy", "pip install 'radii[marabou]'", "the marabou verifier")
+        answers: dict[int, Answer] = {}
+        for i, question in enumerate(questions):
+            early = _early(question)
+            if early is not None:
+                answers[i] = early
+        for depth in DEPTHS:
+            asked = [i for i in range(len(questions)) if i not in answers or answers[i].detail == NO_REPLAY]
+            jobs = {i: json.dumps(_job(questions[i], budget, depth)) for i in asked}
+            while jobs:
+                batch = {i: jobs[i] for i in list(jobs)[:BATCH]}
+                for i, answer in self._batch(questions, batch, budget).items():
+                    if depth == 0 or answer.witness is not None:
+                        answers[i] = answer
+                    del jobs[i]
+        return [answers[i] for i in range(len(questions))]
+
+    def _batch(self, questions: list[Question], jobs: dict[int, str], budget: Budget) -> dict[int, Answer]:
+        """Answers to at least the first of the jobs: as many as the child gave before it ended."""
+        clock = Clock()
+        # Marabou keeps its own time limit in whole seconds; this one is for when it does not.
+        cpu = None if budget.seconds is None else budget.seconds * len(jobs) + 2
+        limits = Limits(cpu=cpu, wall=None if cpu is None else 4 * cpu + 10, memory=budget.memory, output=2**26)
+        program = [sys.executable, str(Path(_marabou_child.__file__))]
+        with scratch("Marabou leaves files where it runs") as folder:
+            done = run(program, limits, cwd=folder, stdin="\n".join(jobs.values()).encode())
+        mark = _marabou_child.MARK
+        lines = [line[len(mark) :] for line in done.stdout.splitlines() if line.startswith(mark)]
+        each: dict[str, Any] = {"wall_seconds": clock.wall / max(len(lines), 1), "peak_memory": done.peak_memory}
+        found = {i: self._read(questions[i], json.loads(line), each) for i, line in zip(jobs, lines)}
+        if len(found) < len(jobs):  # the child ended during the next one: that one gets the blame
+            lost = list(jobs)[len(found)]
+            found[lost] = Answer.unknown(*_blame(done), cpu_seconds=done.cpu_seconds, **each)
+        return found
+
+    def _read(self, question: Question, result: dict[str, Any], cost: dict[str, Any]) -> Answer:
+        cost = {**cost, "cpu_seconds": result["cpu"]}
+        words = [word for word, _ in result["results"]]
+        false = 0
+        for word, x in result["results"]:
+            if word == "sat":
+                witness = question.confirm(x)
+                if witness is not None:
+                    return Answer.broken(witness, **cost)
+                false += 1
+        if result["error"]:
+            return Answer.unknown(Reason.ERROR, f"marabou: {result['error']}", **cost)
+        if false:
+            return Answer.unknown(Reason.ERROR, NO_REPLAY, **cost)
+        if len(words) == len(question.spec.clauses) and all(word == "unsat" for word in words):
+            return Answer.robust(Proof("external", "claim", self.identity), **cost)
+        odd = next((word for word in words if word != "unsat"), "nothing")
+        reason = Reason.TIME if odd == "TIMEOUT" else Reason.ERROR
+        return Answer.unknown(reason, f"marabou said {odd}", **cost)
+
+
+def _early(question: Question) -> Answer | None:
+    """The answer where Marabou need not be asked."""
+    if question.obstacle:
+        return Answer.unknown(Reason.UNSUPPORTED, question.obstacle)
+    center = question.region.center
+    witness = None if center is None else question.confirm(center)
+    return None if witness is None else Answer.broken(witness)
+
+
+def _blame(done: Finished) -> tuple[Reason, str]:
+    if done.end in _REASONS:
+        return _REASONS[done.end], f"marabou was stopped at its {done.end} limit"
+    return Reason.ERROR, f"marabou ended with code {done.code}: {done.stderr.strip()[-300:]}"
+
+
+def _job(question: Question, budget: Budget, depth: float) -> dict[str, Any]:
+    """The question in Marabou's terms: bounds, equations, ReLU pairs and one list of inequalities a clause."""
+    region = question.region
+    encoding = encode(question.classifier.graph, region.low, region.high, crown(region.least()))
+    low, high = (list(map(float, side)) for side in encoding.bounds)
+    deeper = depth * (1.0 + max(abs(side[j]) for side in (low, high) for j in encoding.outputs))
+    job: dict[str, Any] = {
+        "lower": low,
+        "upper": high,
+        "inputs": list(range(encoding.inputs)),
+        "outputs": [int(j) for j in encoding.outputs],
+        "equations": [],
+        "relus": [],
+        "clauses": [_clause(clause, encoding, deeper) for clause in question.spec.clauses],
+        "seconds": 0 if budget.seconds is None else max(1, math.ceil(budget.seconds)),
+    }
+    for block in encoding.blocks:
+        for i in range(block.size):
+            _column(job, block, i)
+    _ball(job, region)
+    return job
+
+
+def _column(job: dict[str, Any], block: Any, i: int) -> None:
+    y = target = block.start + i
+    if block.relu:
+        target = len(job["lower"])
+        job["lower"].append(float(block.lower[i]))
+        job["upper"].append(float(block.upper[i]))
+        job["relus"].append((target, y))
+    at = slice(block.matrix.indptr[i], block.matrix.indptr[i + 1])
+    terms = [(float(a), int(j)) for a, j in zip(block.matrix.data[at], block.matrix.indices[at]) if a]
+    job["equations"].append(("=", [*terms, (-1.0, target)], -float(block.constant[i])))
+
+
+def _ball(job: dict[str, Any], region: Region) -> None:
+    """For L1: x − center = above − below, and their sum is at most ε."""
+    if region.is_box or region.center is None:
+        return
+    parts = []
+    for i, middle in enumerate(region.center):
+        above = len(job["lower"])
+        job["lower"] += [0.0, 0.0]
+        job["upper"] += [max(float(region.high[i] - middle), 0.0), max(float(middle - region.low[i]), 0.0)]
+        job["equations"].append(("=", [(1.0, i), (-1.0, above), (1.0, above + 1)], float(middle)))
+        parts += [(1.0, above), (1.0, above + 1)]
+    job["equations"].append(("<=", parts, float(region.epsilon)))
+
+
+def _clause(clause: Clause, encoding: Encoding, deeper: float) -> list[Any]:
+    return [
+        ("<=", [(float(c), int(j)) for c, j in zip(row, encoding.outputs) if c], float(bound) - deeper)
+        for row, bound in zip(np.asarray(clause.coefficients), clause.bounds)
+    ]
