@@ -155,9 +155,21 @@ def _pad_for(value: Tensor, pads: Shape) -> tuple[Tensor, Any]:
     """The value padded by hand where begin and end differ, and the symmetric padding left for the convolution."""
     spatial = len(pads) // 2
     begin, end = pads[:spatial], pads[spatial:]
-    if begin == end:
-        return value, tuple(begin)
-    return F.pad(value, [v for b, e in zip(reversed(begin), reversed(end)) for v in (b, e)]), 0
+    return (value, tuple(begin)) if begin == end else (_padded(value, pads), 0)
+
+
+def _padded(value: Tensor, pads: Shape, fill: float = 0.0) -> Tensor:
+    """The value with its last axes padded by (begin…, end…)."""
+    axes = len(pads) // 2
+    begin, end = pads[:axes], pads[axes:]
+    return F.pad(value, [v for b, e in zip(reversed(begin), reversed(end)) for v in (b, e)], value=fill)
+
+
+def _inside(pooled: Tensor, value: Tensor, stride: Shape, begin: Shape) -> Tensor:
+    """The windows that start before the end padding: rounding up may have added one that does not."""
+    for axis, (s, b) in enumerate(zip(stride, begin), start=2):
+        pooled = pooled.narrow(axis, 0, min(pooled.shape[axis], -(-(value.shape[axis] + b) // s)))
+    return pooled
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,14 +246,14 @@ class AveragePool(Affine):
         spatial = len(self.kernel)
         run = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}[spatial]
         begin, end = self.pads[:spatial], self.pads[spatial:]
-        if begin == end:
+        if begin == end and all(2 * b <= k for b, k in zip(begin, self.kernel)):
             return run(x[0], self.kernel, self.stride, begin, self.ceil, self.include_pad)
-        padded, _ = _pad_for(x[0], self.pads)
-        total = run(padded, self.kernel, self.stride, 0, self.ceil, True)
-        if self.include_pad:
-            return torch.as_tensor(total)
-        ones, _ = _pad_for(torch.ones_like(x[0][:1, :1]), self.pads)
-        return torch.as_tensor(total / run(ones, self.kernel, self.stride, 0, self.ceil, True))
+        total = run(_padded(x[0], self.pads), self.kernel, self.stride, 0, self.ceil, True)
+        if not self.include_pad:
+            ones = _padded(torch.ones_like(x[0][:1, :1]), self.pads)
+            # A window that lies in the padding alone averages nothing; it is cut off below.
+            total = total / run(ones, self.kernel, self.stride, 0, self.ceil, True).clamp(min=1e-30)
+        return _inside(total, x[0], self.stride, begin)
 
     def __call__(self, *x: Tensor) -> Tensor:
         return self.linear(*x)
@@ -325,16 +337,11 @@ class Pad(Affine):
     pads: Shape
     value: float = 0.0
 
-    def _run(self, value: Tensor, fill: float) -> Tensor:
-        axes = len(self.pads) // 2
-        begin, end = self.pads[:axes], self.pads[axes:]
-        return F.pad(value, [v for b, e in zip(reversed(begin), reversed(end)) for v in (b, e)], value=fill)
-
     def linear(self, *x: Tensor) -> Tensor:
-        return self._run(x[0], 0.0)
+        return _padded(x[0], self.pads)
 
     def __call__(self, *x: Tensor) -> Tensor:
-        return self._run(x[0], self.value)
+        return _padded(x[0], self.pads, self.value)
 
     def absolute(self) -> Pad:
         return replace(self, value=abs(self.value))
@@ -432,8 +439,8 @@ class MaxPool(Operator):
         value: Tensor = x[0]
         if begin == end and all(2 * b <= k for b, k in zip(begin, self.kernel)):
             return run(value, self.kernel, self.stride, begin, self.dilation, self.ceil)
-        widths = [v for b, e in zip(reversed(begin), reversed(end)) for v in (b, e)]
-        return run(F.pad(value, widths, value=-torch.inf), self.kernel, self.stride, 0, self.dilation, self.ceil)
+        padded = _padded(value, self.pads, -torch.inf)
+        return _inside(run(padded, self.kernel, self.stride, 0, self.dilation, self.ceil), value, self.stride, begin)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from radii._check import optional
 from radii.errors import ModelError
 
-Shape = tuple[int, ...]
+CHUNK = 256  # inputs in one call: enough to be quick, few enough for large images
 
 
 def session(model: bytes, threads: int = 1) -> Any:
@@ -48,7 +48,8 @@ class Runtime:
             self._single = len(dims) != values.ndim or isinstance(dims[0], int)
         if not self._single and len(values) > 1:
             try:
-                return self._run(values, len(values))
+                parts = [values[start : start + CHUNK] for start in range(0, len(values), CHUNK)]
+                return np.concatenate([self._run(part, len(part)) for part in parts])
             except ModelError:
                 self._single = True  # a batch is declared free but some reshape inside fixes it
         # A fixed batch of one keeps its axis; an input without any batch axis loses it.
