@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sqlalchemy import Connection, Float, Integer, Table, select
 
 from radii import _check
 from radii.errors import InputError, StoreError
 from radii.store import schema
 from radii.store.select import COLUMNS as NAMED
-from radii.store.select import Selection, chosen
+from radii.store.select import Selection, matching
 from radii.store.sql import Store
 
 if TYPE_CHECKING:
@@ -58,35 +63,72 @@ QUERIES: dict[str, Any] = {
     "seed": NAMED["seed"],
     "key": NAMED["key"],
 }
-_WHOLE = ("index", "label", "prediction", "target", "seed")
-_REAL = ("lower", "upper")
+# Tables with many units to a row: their columns are read once and spread, which is much faster than a joined query.
+_PARENTS = {
+    schema.classifiers: [schema.classifiers.c.name],
+    schema.instances: [schema.instances.c.dataset, schema.instances.c.split, schema.instances.c.index],
+    schema.settings: [schema.settings.c.id],
+}
 
 
 def radii_frame(store: Store, where: Selection | None = None) -> pd.DataFrame:
-    """One row per finished unit with the columns of `RADII`; an absent end is NaN."""
-    return _frame(store, chosen(_labelled(RADII), where or Selection()), list(RADII))
+    """One row per finished unit with the columns of `RADII`, ordered by classifier and input; an absent end is NaN."""
+    return _frame(store, RADII, where or Selection(), schema.radii)
 
 
 def queries_frame(store: Store, where: Selection | None = None) -> pd.DataFrame:
     """One row per query of the selected units, in the order they were asked."""
-    query = chosen(_labelled(QUERIES), where or Selection())
-    query = query.join(schema.queries, schema.queries.c.units_id == schema.units.c.id)
-    return _frame(store, query.order_by(schema.queries.c.id), list(QUERIES))
+    return _frame(store, QUERIES, where or Selection(), schema.queries)
 
 
-def _labelled(columns: dict[str, Any]) -> list[Any]:
-    return [column.label(name) for name, column in columns.items()]
-
-
-def _frame(store: Store, query: Any, names: list[str]) -> pd.DataFrame:
+def _frame(store: Store, columns: dict[str, Any], where: Selection, base: Table) -> pd.DataFrame:
+    """The columns by name with one row per row of `base`."""
     import pandas as pd
 
+    own = {name: column for name, column in columns.items() if column.table not in _PARENTS}
+    links = [schema.units.c[f"{table.name}_id"] for table in _PARENTS]
+    order = schema.queries.c.id if base is schema.queries else schema.units.c.id
+    query = matching([*links, *own.values()], where).order_by(order)
+    if base is schema.queries:
+        query = query.join(schema.queries, schema.queries.c.units_id == schema.units.c.id)
     with store.read() as connection:
-        rows = connection.execute(query).all()
-    frame = pd.DataFrame.from_records([tuple(row) for row in rows], columns=names)
-    kinds = dict.fromkeys([name for name in _WHOLE if name in names], "Int64")
-    kinds |= dict.fromkeys([name for name in _REAL if name in names], "float64")
-    return frame.astype(kinds)
+        rows = _transposed(connection, query)
+        parents = {table: _parent(connection, table, keys, columns) for table, keys in _PARENTS.items()}
+    values = {name: _series(column, data) for (name, column), data in zip(own.items(), rows[len(links) :])}
+    places = []
+    for (numbers, names), link in zip(parents.values(), rows):
+        place = pd.Index(numbers).get_indexer(pd.Index(link, dtype="int64"))
+        places.append(place)
+        values |= {name: series.take(place).reset_index(drop=True) for name, series in names.items()}
+    frame = pd.DataFrame({name: values[name] for name in columns}, copy=False)
+    if base is schema.queries:
+        return frame
+    return frame.take(np.lexsort(places[::-1])).reset_index(drop=True)
+
+
+def _transposed(connection: Connection, query: Any) -> list[Any]:
+    """The columns of a query's result."""
+    result = connection.execute(query)
+    width = len(result.keys())
+    rows = result.all()
+    return list(zip(*rows)) if rows else [()] * width
+
+
+def _parent(connection: Connection, table: Table, keys: list[Any], columns: dict[str, Any]) -> tuple[Any, Any]:
+    """The table's row numbers, in the order of its keys, and its part of the columns."""
+    mine = {name: column for name, column in columns.items() if column.table is table}
+    numbers, *rest = _transposed(connection, select(table.c.id, *mine.values()).order_by(*keys, table.c.id))
+    return numbers, {name: _series(column, data) for (name, column), data in zip(mine.items(), rest)}
+
+
+def _series(column: Any, data: Any) -> pd.Series[Any]:
+    import pandas as pd
+
+    if isinstance(column.type, Float):
+        return pd.Series(np.array(data, dtype=np.float64))
+    if isinstance(column.type, Integer):
+        return pd.Series(list(data), dtype="Int64" if column.nullable else "int64")
+    return pd.Series(list(data), dtype="str")
 
 
 def export(frame: pd.DataFrame, format: str, path: str | Path | None = None) -> str | None:
@@ -110,8 +152,21 @@ def export(frame: pd.DataFrame, format: str, path: str | Path | None = None) -> 
 
 
 def _text(frame: pd.DataFrame, format: str) -> str:
-    if format == "csv":
-        return str(frame.to_csv(index=False))
-    # Through Python's json, since pandas' own writer rounds to 15 places.
-    plain = frame.astype(object).where(frame.notna(), None)
-    return json.dumps(plain.to_dict("records"), ensure_ascii=False, allow_nan=False) + "\n"
+    rows = list(zip(*(_plain(frame[name]) for name in frame.columns)))
+    # Python's own writers keep every digit of a float, and are faster here than those of pandas.
+    if format == "json":
+        names = list(frame.columns)
+        return json.dumps([dict(zip(names, row)) for row in rows], ensure_ascii=False, allow_nan=False) + "\n"
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(frame.columns)
+    writer.writerows(rows)
+    return buffer.getvalue()
+
+
+def _plain(series: pd.Series[Any]) -> list[Any]:
+    """The values as Python's own, with None for what is absent."""
+    absent = series.isna()
+    if not absent.any():
+        return series.tolist()
+    return [None if gone else value for gone, value in zip(absent.tolist(), series.tolist())]

@@ -51,6 +51,18 @@ COLUMNS: dict[str, Any] = {
 
 def chosen(columns: list[Any], where: Selection, finished: bool = True) -> Select[Any]:
     """A query for columns of the selected units in a stable order; without `finished` also units not yet done."""
+    return matching(columns, where, finished).order_by(
+        schema.classifiers.c.name,
+        schema.instances.c.dataset,
+        schema.instances.c.split,
+        schema.instances.c.index,
+        schema.settings.c.id,
+        schema.units.c.id,
+    )
+
+
+def matching(columns: list[Any], where: Selection, finished: bool = True) -> Select[Any]:
+    """The same in any order."""
     source = (
         schema.units.join(schema.classifiers)
         .join(schema.instances)
@@ -64,11 +76,4 @@ def chosen(columns: list[Any], where: Selection, finished: bool = True) -> Selec
     if where.study:
         plan = select(schema.plans.c.units_id).join(schema.studies).where(schema.studies.c.name.in_(where.study))
         query = query.where(schema.units.c.id.in_(plan))
-    return query.order_by(
-        schema.classifiers.c.name,
-        schema.instances.c.dataset,
-        schema.instances.c.split,
-        schema.instances.c.index,
-        schema.settings.c.id,
-        schema.units.c.id,
-    )
+    return query
