@@ -74,6 +74,7 @@ class RayRunner(Runner):
             retry_exceptions=False,
         )
         self._queue: deque[Job] = deque()
+        self._keys: set[str] = set()
         self._flights: dict[Any, tuple[Job, float]] = {}
         self._leaving: dict[Any, float] = {}
         self._dropped: deque[Outcome] = deque()
@@ -94,14 +95,20 @@ class RayRunner(Runner):
         """Queue a task; Ray places it on a node with room for the request."""
         if self._closed:
             raise InputError("runner: expected an open runner, got one that was closed")
-        flying = (job.key for job, _ in self._flights.values())
-        if task.key in (*(job.key for job in self._queue), *flying, *(outcome.key for outcome in self._dropped)):
+        if task.key in self._keys:
             raise InputError(f"task {task.key!r}: expected a key that is not pending, got it twice")
         self._queue.append(Job.of(task))
+        self._keys.add(task.key)
         self._launch()
 
     def wait(self, timeout: float | None = None) -> Outcome | None:
         """The next finished outcome; None when nothing is pending or the time is up."""
+        outcome = self._next(timeout)
+        if outcome is not None:
+            self._keys.discard(outcome.key)
+        return outcome
+
+    def _next(self, timeout: float | None) -> Outcome | None:
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             if self._dropped:
@@ -195,7 +202,7 @@ def _connect(ray: Any, address: str | None) -> None:
         options["address"] = address
     try:
         ray.init(**options)
-    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError, ray.exceptions.RayError) as error:
         line = " ".join(str(error).split())
         raise InputError(f"ray: expected a cluster at {address or 'this machine'}, got {line}") from None
 

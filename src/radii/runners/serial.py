@@ -18,7 +18,7 @@ class SerialRunner(Runner):
     hard_limits = False
 
     def __init__(self) -> None:
-        self._queue: deque[Task] = deque()
+        self._queue: dict[str, Task] = {}
         self._cancelled: deque[str] = deque()
         self._closed = False
 
@@ -26,9 +26,9 @@ class SerialRunner(Runner):
         """Queue a task; nothing runs yet."""
         if self._closed:
             raise InputError("runner: expected an open runner, got one that was closed")
-        if any(task.key == other.key for other in self._queue) or task.key in self._cancelled:
+        if task.key in self._queue or task.key in self._cancelled:
             raise InputError(f"task {task.key!r}: expected a key that is not pending, got it twice")
-        self._queue.append(task)
+        self._queue[task.key] = task
 
     def wait(self, timeout: float | None = None) -> Outcome | None:
         """Run the next task to its end; the time-out cannot interrupt it."""
@@ -38,17 +38,15 @@ class SerialRunner(Runner):
             return Outcome(key=key, failure=Failure(reason=Reason.CANCELLED, message=message), attempts=0)
         if not self._queue:
             return None
-        task = self._queue.popleft()
+        task = self._queue.pop(next(iter(self._queue)))
         return measured(task.key, task.function, task.args)
 
     def cancel(self, key: str) -> bool:
         """Take a task that has not started out of the queue."""
-        for task in self._queue:
-            if task.key == key:
-                self._queue.remove(task)
-                self._cancelled.append(key)
-                return True
-        return False
+        if self._queue.pop(key, None) is None:
+            return False
+        self._cancelled.append(key)
+        return True
 
     def close(self) -> None:
         """Forget what has not started."""
