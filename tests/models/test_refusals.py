@@ -9,7 +9,7 @@ import onnx
 import pytest
 import torch
 from onnx import helper, numpy_helper
-from tests.models.build import Model, read
+from tests.models.build import Model, read, version
 from torch import nn
 
 from radii.errors import ModelError, UnsupportedOperator
@@ -250,3 +250,18 @@ def test_torch_modules_that_draw_random_numbers():
 
     net = load_classifier(nn.Sequential(nn.Linear(4, 2), Noisy()), input_shape=(4,))
     assert net.alarms[0].startswith("non-deterministic outputs")
+
+
+def test_torch_modules_that_only_torch_export_understands():
+    class Sized(nn.Module):
+        """A branch on a size, of which tracing warns though it is harmless."""
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            size = torch.tensor(x.shape[1])
+            return torch.relu(x) if bool(size > 3) else -x
+
+    module = nn.Sequential(nn.Linear(4, 4), Sized(), nn.Linear(4, 2))
+    net = load_classifier(module, input_shape=(4,))
+    x = torch.rand(3, 4)
+    np.testing.assert_allclose(net(x.numpy()), module(x).detach().numpy(), rtol=1e-4, atol=1e-6)
+    assert version(net.onnx_bytes) == 18  # tracing writes 17
