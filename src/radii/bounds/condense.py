@@ -2,9 +2,10 @@
 
 Neurons of one sign are linear, so on the ball every undecided pre-activation is
 
-    z = A·x + b + M·relu(z) ± δ,        M strictly lower triangular in blocks (layers)
+    z = A·x + b + M·relu(z) ± slack,        M strictly lower triangular in blocks (layers)
 
-whatever the graph looked like: dense, convolutional, residual. δ bounds the rounding made in reaching this form. Objectives
+whatever the graph looked like: dense, convolutional, residual. x is measured from the centre of the ball, so that all
+magnitudes, and the rounding they cause, are small. The slack bounds the rounding made in reaching this form. Objectives
 (margins, or single neurons) are rows of the same kind. All later work on the image happens on these few dense matrices.
 """
 
@@ -40,7 +41,7 @@ class Rows:
 class Condensed:
     """The undecided part of one image's network on one ball."""
 
-    region: Region  # of one image
+    region: Region  # of one image, in coordinates measured from its centre
     blocks: tuple[tuple[int, int], ...]  # [start, end) of every layer in the order of neurons
     neurons: Rows  # the pre-activations themselves
     low: Tensor  # (n,) bounds that hold on the whole ball
@@ -71,7 +72,7 @@ def condense(root: Root) -> Condensed:
         for k, v in undecided.items()
     ]
     return Condensed(
-        root.region,
+        root.region.shifted(),
         tuple(pairwise(starts)),
         _stack(parts) if parts else _nothing(root),
         torch.cat(low) if low else empty,
@@ -108,8 +109,15 @@ def _rows(root: Root, undecided: dict[int, Tensor], size: int, start: int, rows:
             if index in offsets:
                 at, which = offsets[index]
                 m[:, at : at + len(which)] = coefficients[0][:, which]
-        out.append(Rows(part.a[0], part.c[0], m, part.error[0]))
+        out.append(_from_center(root.region, Rows(part.a[0], part.c[0], m, part.error[0])))
     return _stack(out)
+
+
+def _from_center(region: Region, rows: Rows) -> Rows:
+    """Rows of x rewritten as rows of x − x0."""
+    center = region.center[0]
+    rounding = gamma(len(center) + 1) * (rows.a.abs() @ center.abs() + rows.b.abs()) * UP
+    return Rows(rows.a, rows.b + rows.a @ center, rows.m, (rows.slack + rounding) * UP)
 
 
 def _stack(parts: list[Rows]) -> Rows:
@@ -121,8 +129,8 @@ def _nothing(root: Root) -> Rows:
     return Rows(zeros((0, root.region.center.shape[1])), zeros(0), zeros((0, 0)), zeros(0))
 
 
-def charges(rows: Rows, magnitude: Tensor, high: Tensor) -> Tensor:
-    """What one unit of each row's value costs in rounding when its coefficients are used once in float64."""
+def charges(rows: Rows, magnitude: Tensor, high: Tensor, unit: float) -> Tensor:
+    """What one unit of each row's value costs in rounding when its coefficients are rounded and used once."""
     scale = rows.a.abs() @ magnitude + rows.b.abs() + rows.m.abs() @ high.clamp_min(0.0)
-    terms = rows.a.shape[1] + rows.m.shape[1] + rows.a.shape[0] + 2
-    return (gamma(terms) * scale * UP + rows.slack) * UP
+    terms = rows.m.shape[1] + 6  # a bound adds up at most one row a neuron, and the objective
+    return (gamma(terms, unit) * scale * UP + rows.slack) * UP

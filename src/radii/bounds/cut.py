@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from radii.bounds.rounding import UP, gamma
+from radii.bounds.rounding import UP, gamma, unit_of
 
 STEPS = 7
 
@@ -26,12 +26,12 @@ def lowest_under_cut(w: Tensor, k: Tensor, g: Tensor, c: Tensor, middle: Tensor,
     """Lower bounds of w·x + k over |x − middle| ≤ half with g·x + c ≤ 0.
 
     w is (nodes, rows, d), or (1, rows, d) when all nodes share the rows; k is (nodes, rows); g is (nodes, d); c is (nodes,);
-    middle and half are (d,). Float64; rounding is charged. An empty intersection may give any value, +inf included.
+    middle and half are (d,). All of one precision, whose rounding is charged. An empty intersection may give any value, +inf included.
     """
     kernel = _kernel() if w.device.type == "cpu" else None
     if kernel is None:
         return _torch(w, k, g, c, middle, half)
-    out = np.empty(tuple(k.shape))
+    out = np.empty(tuple(k.shape), dtype=k.numpy().dtype)
     kernel(
         w.contiguous().numpy(),
         k.contiguous().numpy(),
@@ -39,7 +39,7 @@ def lowest_under_cut(w: Tensor, k: Tensor, g: Tensor, c: Tensor, middle: Tensor,
         c.contiguous().numpy(),
         middle.numpy(),
         half.numpy(),
-        2.0 * gamma(w.shape[-1] + 4) * UP,
+        2.0 * gamma(w.shape[-1] + 4, unit_of(w.dtype)) * UP,
         STEPS,
         out,
     )
@@ -52,7 +52,7 @@ def _torch(w: Tensor, k: Tensor, g: Tensor, c: Tensor, middle: Tensor, half: Ten
     inner = (g * middle).sum(-1) + c
     reach = (g.abs() * half).sum(-1)
     low = torch.zeros_like(k)
-    high = (2.0 * size / reach.clamp_min(1e-300)[:, None]).expand_as(k).clone()
+    high = (2.0 * size / reach.clamp_min(1e-30)[:, None]).expand_as(k).clone()
     best = start - size
     best_at = low.clone()
     middle_point = 0.5 * (low + high)
@@ -67,7 +67,7 @@ def _torch(w: Tensor, k: Tensor, g: Tensor, c: Tensor, middle: Tensor, half: Ten
         middle_point = 0.5 * (low + high)
     total = (w.abs() * (middle.abs() + half)).sum(-1) + k.abs()
     total = total + best_at * ((g.abs() * (middle.abs() + half)).sum(-1) + c.abs())[:, None]
-    return best - 2.0 * gamma(w.shape[-1] + 4) * UP * total
+    return best - 2.0 * gamma(w.shape[-1] + 4, unit_of(w.dtype)) * UP * total
 
 
 @cache

@@ -2,7 +2,8 @@
 
 A node fixes the sign of some neurons and carries an objective. Its bound comes from one backward sweep with lower slopes α
 for undecided neurons and multipliers β ≥ 0 for fixed ones; α and β climb the bound's own gradient, which one relaxed
-forward sweep from the minimiser delivers. Everything is float64 with rounding charged, so every bound is a proof.
+forward sweep from the minimiser delivers. The climb and the bounds of hidden neurons run in float32, the final sweep of a
+node in float64; both charge their rounding, so every bound is a proof.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from torch import Tensor
 
 from radii.bounds.condense import Condensed, Rows, charges
 from radii.bounds.cut import lowest_under_cut
-from radii.bounds.rounding import U64, gamma
+from radii.bounds.region import Region
+from radii.bounds.rounding import U32, gamma, outward, unit_of
 
 RATE = 0.3
 DECAY = 0.85
@@ -25,15 +27,15 @@ class Nodes:
     """A batch of nodes; all tensors have the nodes along their first dimension."""
 
     objective: Tensor  # which row of the objectives, int64
-    low: Tensor  # (nodes, n) bounds of the pre-activations inside the node
+    low: Tensor  # (nodes, n) float32 bounds of the pre-activations inside the node
     high: Tensor
     sign: Tensor  # (nodes, n) int8: +1 fixed active, −1 fixed inactive, 0 free
-    alpha: Tensor  # (nodes, n)
-    beta: Tensor  # (nodes, n)
-    a: Tensor  # (nodes, d) the linear bound of the objective …
-    c: Tensor  # (nodes,)  … with rounding taken off
-    radius: Tensor  # (nodes,) no violation of the objective closer than this
-    score: Tensor  # (nodes, n) how promising a split of each neuron is
+    alpha: Tensor  # (nodes, n) float32
+    beta: Tensor  # (nodes, n) float32
+    a: Tensor  # (nodes, d) float64: the linear bound of the objective …
+    c: Tensor  # (nodes,) float64: … with rounding taken off
+    radius: Tensor  # (nodes,) float64: no violation of the objective closer than this
+    score: Tensor  # (nodes, n) float32: how promising a split of each neuron is
 
     def pick(self, index: Tensor) -> Nodes:
         """These nodes, repeated and ordered as asked."""
@@ -49,33 +51,75 @@ class Nodes:
 
 
 @dataclass(frozen=True, eq=False)
+class Matrices:
+    """A condensed network and its objectives in one precision, with what one use of each row costs in rounding."""
+
+    neurons: Rows
+    objectives: Rows
+    charge: Tensor  # (n,)
+    objective_charge: Tensor  # (objectives,)
+    span: Tensor  # (n,) the largest |z|
+    region: Region
+    unit: float
+
+    @staticmethod
+    def of(net: Condensed, objectives: Rows, dtype: torch.dtype) -> Matrices:
+        """Both cast to a precision; the casts are part of the charges."""
+        unit = unit_of(dtype)
+        magnitude = net.region.magnitude()[0]
+        charge = charges(net.neurons, magnitude, net.high, unit)
+        objective = charges(objectives, magnitude, net.high, unit)
+        lost = 0.0 if dtype == torch.float64 else FLUSHED * (1.0 + float(magnitude.sum() + net.high.clamp_min(0).sum()))
+        span = torch.maximum(net.high, -net.low) * (1.0 + 4 * unit)
+        return Matrices(
+            _cast(net.neurons, dtype),
+            _cast(objectives, dtype),
+            (charge * (1.0 + 4 * unit) + lost).to(dtype),
+            (objective * (1.0 + 4 * unit) + lost).to(dtype),
+            span.to(dtype),
+            net.region.to(dtype),
+            unit,
+        )
+
+
+FLUSH = 1e-20  # float32 weights below this are dropped: subnormal numbers are slow, and FLUSHED charges for them
+FLUSHED = 1e-15
+
+
+def _cast(rows: Rows, dtype: torch.dtype) -> Rows:
+    def cast(value: Tensor) -> Tensor:
+        small = value.abs() < FLUSH
+        return torch.where(small, torch.zeros_like(value), value).to(dtype) if dtype == torch.float32 else value
+
+    return Rows(cast(rows.a), rows.b.to(dtype), cast(rows.m), rows.slack.to(dtype))
+
+
+@dataclass(frozen=True, eq=False)
 class Problem:
-    """A condensed network with its objectives and the rounding charges of both."""
+    """A condensed network with objectives, ready to be bounded in both precisions."""
 
     net: Condensed
-    objectives: Rows
-    neuron_charge: Tensor
-    objective_charge: Tensor
-    middle: Tensor
+    fine: Matrices  # float64
+    fast: Matrices  # float32
+    middle: Tensor  # float32 box around the ball: middle ± half
     half: Tensor
 
     @staticmethod
     def of(net: Condensed, objectives: Rows) -> Problem:
         """The problem of bounding objectives on the condensed network."""
-        magnitude = net.region.magnitude()[0]
         down, up = net.region.box()
-        center = net.region.center[0]
-        middle = center + 0.5 * (up[0] - down[0])
-        half = 0.5 * (up[0] + down[0]) * (1.0 + 2.0**-48) + 2.0**-50 * center.abs()
-        neuron = charges(net.neurons, magnitude, net.high)
-        objective = charges(objectives, magnitude, net.high)
-        return Problem(net, objectives, neuron, objective, middle, half)
+        middle = (0.5 * (up[0] - down[0])).to(torch.float32)
+        half = torch.maximum(up[0] - middle.double(), down[0] + middle.double()) * (1.0 + 8 * U32)
+        fine = Matrices.of(net, objectives, torch.float64)
+        return Problem(net, fine, Matrices.of(net, objectives, torch.float32), middle, half.to(torch.float32))
 
     def roots(self) -> Nodes:
         """One node an objective, nothing fixed, not yet bounded."""
-        count, n = len(self.objectives.b), self.net.size
-        low, high = self.net.low.expand(count, n).clone(), self.net.high.expand(count, n).clone()
+        count, n = len(self.fine.objectives.b), self.net.size
+        low, high = outward(self.net.low, self.net.high, torch.float32)
+        low, high = low.expand(count, n).clone(), high.expand(count, n).clone()
         zeros = low.new_zeros((count, n))
+        wide = self.net.low.new_zeros
         return Nodes(
             torch.arange(count),
             low,
@@ -83,11 +127,27 @@ class Problem:
             zeros.to(torch.int8),
             (high > -low).to(low.dtype),
             zeros.clone(),
-            low.new_zeros((count, self.objectives.a.shape[1])),
-            low.new_zeros(count),
-            low.new_zeros(count),
+            wide((count, self.fine.objectives.a.shape[1])),
+            wide(count),
+            wide(count),
             zeros.clone(),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class _Relaxation:
+    unstable: Tensor
+    steep: Tensor
+    lift: Tensor
+
+    @staticmethod
+    def of(low: Tensor, high: Tensor) -> _Relaxation:
+        unstable = (low < 0) & (high > 0)
+        width = (high - low).clamp_min(1e-30)
+        steep = torch.where(unstable, high / width, (low >= 0).to(low.dtype))
+        # Valid at both ends whatever the rounding of the slope.
+        lift = torch.maximum(-steep * low, high - steep * high) + 8 * unit_of(low.dtype) * width
+        return _Relaxation(unstable, steep, torch.where(unstable, lift.clamp_min(0.0), torch.zeros_like(lift)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,46 +159,38 @@ class _Sweep:
     offset: Tensor  # of the line in use: 0 where the lower line is
 
 
-def _relaxation(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    unstable = (low < 0) & (high > 0)
-    width = (high - low).clamp_min(1e-300)
-    steep = torch.where(unstable, high / width, (low >= 0).to(low.dtype))
-    lift = torch.maximum(-steep * low, high - steep * high) + 8 * U64 * width
-    return unstable, steep, torch.where(unstable, lift.clamp_min(0.0), torch.zeros_like(lift))
-
-
-def _sweep(problem: Problem, nodes: Nodes, rows: Rows, relaxation: tuple[Tensor, Tensor, Tensor]) -> _Sweep:
-    net = problem.net
-    unstable, steep, lift = relaxation
-    floor = torch.where(unstable, nodes.alpha, steep)
-    pull = nodes.beta * nodes.sign
+def _sweep(net: Condensed, side: Matrices, nodes: Nodes, relaxation: _Relaxation) -> _Sweep:
+    rows = side.objectives.pick(nodes.objective)
+    dtype = rows.b.dtype
+    floor = torch.where(relaxation.unstable, nodes.alpha.to(dtype), relaxation.steep)
+    pull = nodes.beta.to(dtype) * nodes.sign
     v = rows.m.clone()
     u = torch.empty_like(v)
     slope = torch.empty_like(v)
     for first, last in reversed(net.blocks):
         part = v[:, first:last]
-        slope[:, first:last] = torch.where(part > 0, floor[:, first:last], steep[:, first:last])
+        slope[:, first:last] = torch.where(part > 0, floor[:, first:last], relaxation.steep[:, first:last])
         u[:, first:last] = part * slope[:, first:last] - pull[:, first:last]
         if first:
-            v[:, :first] += u[:, first:last] @ net.neurons.m[first:last, :first]
-    offset = torch.where(v < 0, lift, torch.zeros_like(lift))
-    a = rows.a + u @ net.neurons.a
-    c = rows.b + u @ net.neurons.b + (v * offset).sum(1)
-    error = u.abs() @ problem.neuron_charge + problem.objective_charge[nodes.objective]
-    # Each product v·slope and each line's offset was rounded once more.
-    error = error + gamma(v.shape[1] + 4) * (v.abs() * (lift + torch.maximum(net.high, -net.low))).sum(1)
-    error = error + gamma(v.shape[1] + 4) * (pull.abs() * torch.maximum(net.high, -net.low)).sum(1)
-    return _Sweep(a, c - error * (1.0 + 2.0**-20), v, slope, offset)
+            v[:, :first] += u[:, first:last] @ side.neurons.m[first:last, :first]
+    offset = torch.where(v < 0, relaxation.lift, torch.zeros_like(v))
+    a = rows.a + u @ side.neurons.a
+    c = rows.b + u @ side.neurons.b + (v * offset).sum(1)
+    # Each product v·slope − β and each line's offset was rounded once more.
+    relaxed = (v.abs() * (relaxation.lift + side.span) + pull.abs() * side.span).sum(1)
+    error = (
+        u.abs() @ side.charge + side.objective_charge[nodes.objective] + gamma(len(side.span) + 6, side.unit) * relaxed
+    )
+    return _Sweep(a, c - error * (1.0 + 2.0**-10), v, slope, offset)
 
 
-def _forward(problem: Problem, sweep: _Sweep, x: Tensor) -> Tensor:
+def _forward(net: Condensed, side: Matrices, sweep: _Sweep, x: Tensor) -> Tensor:
     """The relaxed pre-activations at x that belong to a sweep."""
-    net = problem.net
-    z = x @ net.neurons.a.T + net.neurons.b
+    z = x @ side.neurons.a.T + side.neurons.b
     y = torch.empty_like(z)
     for first, last in net.blocks:
         if first:
-            z[:, first:last] += y[:, :first] @ net.neurons.m[first:last, :first].T
+            z[:, first:last] += y[:, :first] @ side.neurons.m[first:last, :first].T
         y[:, first:last] = sweep.slope[:, first:last] * z[:, first:last] + sweep.offset[:, first:last]
     return z
 
@@ -148,43 +200,49 @@ def climb(problem: Problem, nodes: Nodes, steps: int) -> Tensor:
 
     A lowest value above 0 closes the node: no point of the ball inside it violates the objective.
     """
-    rows = problem.objectives.pick(nodes.objective)
-    relaxation = _relaxation(nodes.low, nodes.high)
-    unstable = relaxation[0]
-    best = torch.full_like(nodes.c, -torch.inf)
-    best_alpha, best_beta = nodes.alpha.clone(), nodes.beta.clone()
+    if problem.net.size and len(nodes):
+        _ascend(problem, nodes, steps)
+    low, high = nodes.low.double(), nodes.high.double()
+    sweep = _sweep(problem.net, problem.fine, nodes, _Relaxation.of(low, high))
+    nodes.a, nodes.c = sweep.a, sweep.c
+    return problem.fine.region.lowest(sweep.a[None], sweep.c[None])[0]
+
+
+def _ascend(problem: Problem, nodes: Nodes, steps: int) -> None:
+    """Adam on α and β in float32; keeps the best of what it met."""
+    side, net = problem.fast, problem.net
+    relaxation = _Relaxation.of(nodes.low, nodes.high)
+    best = torch.full_like(nodes.c, -torch.inf, dtype=torch.float32)
+    best_alpha, best_beta = nodes.alpha, nodes.beta
     moments = [torch.zeros_like(nodes.alpha) for _ in range(4)]
     rate = RATE
-    region = problem.net.region
-    for step in range(max(steps, 1) + 1):
-        sweep = _sweep(problem, nodes, rows, relaxation)
-        value = region.lowest(sweep.a[None], sweep.c[None])[0]
+    for step in range(steps + 1):
+        sweep = _sweep(net, side, nodes, relaxation)
+        x = side.region.minimiser(sweep.a[None])[0]
+        value = (sweep.a * x).sum(1) + sweep.c
         better = value > best
-        best = torch.where(better, value, best)
         pick = better[:, None]
-        nodes.a = torch.where(pick, sweep.a, nodes.a)
-        nodes.c = torch.where(better, sweep.c, nodes.c)
+        best = torch.where(better, value, best)
         best_alpha = torch.where(pick, nodes.alpha, best_alpha)
         best_beta = torch.where(pick, nodes.beta, best_beta)
-        if (step == steps and step > 0) or not problem.net.size or bool((best > 0).all()):
+        if step == steps:
             break
-        x = region.minimiser(sweep.a[None])[0]
-        z = _forward(problem, sweep, x)
+        z = _forward(net, side, sweep, x)
         nodes.score = torch.where(pick, _score(sweep, z, relaxation), nodes.score)
-        _ascend(nodes, sweep, z, unstable, moments, rate, step)
+        if bool((best > 0).all()):
+            break
+        _move(nodes, sweep, z, relaxation.unstable, moments, rate, step)
         rate *= DECAY
     nodes.alpha, nodes.beta = best_alpha, best_beta
-    return best
 
 
-def _ascend(
+def _move(
     nodes: Nodes, sweep: _Sweep, z: Tensor, unstable: Tensor, moments: list[Tensor], rate: float, step: int
 ) -> None:
-    """One step of Adam on α and β."""
-    gradient = torch.where(unstable & (sweep.v > 0), sweep.v * z, torch.zeros_like(z))
-    pull = -nodes.sign * z
+    """One step of Adam."""
+    slope_gain = torch.where(unstable & (sweep.v > 0), sweep.v * z, torch.zeros_like(z))
     scale = sweep.v.abs().amax(1, keepdim=True)
-    for k, (g, m, s) in enumerate(((gradient, moments[0], moments[1]), (pull, moments[2], moments[3]))):
+    for k, (g, m, s) in enumerate(((slope_gain, *moments[:2]), (-nodes.sign * z, *moments[2:]))):
         m.mul_(0.9).add_(g, alpha=0.1)
         s.mul_(0.99).add_(g * g, alpha=0.01)
         move = (m / (1 - 0.9 ** (step + 1))) / ((s / (1 - 0.99 ** (step + 1))).sqrt() + 1e-12)
@@ -194,12 +252,12 @@ def _ascend(
             nodes.beta = (nodes.beta + 0.3 * rate * scale * move).clamp_min(0.0)
 
 
-def _score(sweep: _Sweep, z: Tensor, relaxation: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+def _score(sweep: _Sweep, z: Tensor, relaxation: _Relaxation) -> Tensor:
     """How far each undecided neuron's line is from its ReLU at the relaxed minimiser, weighted: what a split could win."""
-    unstable, _, lift = relaxation
-    gap = (sweep.slope * z + sweep.offset - z.clamp_min(0.0)).abs() * sweep.v.abs()
-    gain = gap + 0.1 * lift * sweep.v.abs()
-    return torch.where(unstable, gain, torch.zeros_like(gain))
+    size = sweep.v.abs()
+    gap = (sweep.slope * z + sweep.offset - z.clamp_min(0.0)).abs() * size
+    gain = gap + 0.1 * relaxation.lift * size
+    return torch.where(relaxation.unstable, gain, torch.zeros_like(gain))
 
 
 def refine(problem: Problem, nodes: Nodes) -> Tensor:
@@ -207,15 +265,17 @@ def refine(problem: Problem, nodes: Nodes) -> Tensor:
 
     Adversarial points inside a node meet a·x + c ≤ 0; layer by layer every undecided neuron is bounded under that.
     """
-    net = problem.net
     empty = torch.zeros(len(nodes), dtype=torch.bool)
-    for first, last in net.blocks:
+    cut = nodes.a.to(torch.float32)
+    reach = (cut.abs().double() @ (problem.half + problem.middle.abs()).double()) * (2 * U32)
+    shift = (nodes.c - reach - 2 * U32 * nodes.c.abs()).to(torch.float32)
+    for first, last in problem.net.blocks:
         undecided = (nodes.low[:, first:last] < 0) & (nodes.high[:, first:last] > 0)
         which = undecided.any(0).nonzero()[:, 0] + first
         if not len(which):
             continue
         w, k = _hidden_rows(problem, nodes, which, first)
-        least = lowest_under_cut(w, k, nodes.a, nodes.c, problem.middle, problem.half)
+        least = lowest_under_cut(w, k, cut, shift, problem.middle, problem.half)
         least = torch.nan_to_num(least, nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf)
         count = len(which)
         nodes.low[:, which] = torch.maximum(nodes.low[:, which], least[:, :count])
@@ -226,28 +286,27 @@ def refine(problem: Problem, nodes: Nodes) -> Tensor:
 
 def _hidden_rows(problem: Problem, nodes: Nodes, which: Tensor, first: int) -> tuple[Tensor, Tensor]:
     """Lower linear bounds of +z and −z of some neurons of one layer in every node: (nodes, rows, d), (nodes, rows)."""
-    net = problem.net
-    pick = net.neurons.pick(which)
-    charge = problem.neuron_charge[which]
+    side = problem.fast
+    pick = side.neurons.pick(which)
+    charge = side.charge[which]
     a0 = torch.cat([pick.a, -pick.a])
     b0 = torch.cat([pick.b, -pick.b])
-    error = torch.cat([charge, charge])
+    error = torch.cat([charge, charge]) * (1.0 + 2.0**-10)
     if not first:
         return a0[None], (b0 - error).expand(len(nodes), -1)
     v = torch.cat([pick.m, -pick.m])[None, :, :first].repeat(len(nodes), 1, 1)
     low, high = nodes.low[:, :first], nodes.high[:, :first]
-    unstable, steep, lift = _relaxation(low, high)
-    floor = torch.where(unstable, (high > -low).to(low.dtype), steep)
+    relaxation = _Relaxation.of(low, high)
+    floor = torch.where(relaxation.unstable, (high > -low).to(low.dtype), relaxation.steep)
     u = torch.empty_like(v)
-    for start, end in reversed([b for b in net.blocks if b[1] <= first]):
+    for start, end in reversed([b for b in problem.net.blocks if b[1] <= first]):
         part = v[..., start:end]
-        slope = torch.where(part > 0, floor[:, None, start:end], steep[:, None, start:end])
+        slope = torch.where(part > 0, floor[:, None, start:end], relaxation.steep[:, None, start:end])
         u[..., start:end] = part * slope
         if start:
-            v[..., :start] += u[..., start:end] @ net.neurons.m[start:end, :start]
-    size = torch.maximum(net.high, -net.low)[:first]
-    a = a0 + u @ net.neurons.a[:first]
-    k = b0 + u @ net.neurons.b[:first] + (v.clamp_max(0.0) * lift[:, None]).sum(-1)
-    error = error + u.abs() @ problem.neuron_charge[:first]
-    error = error + gamma(first + 4) * (v.abs() * (lift[:, None] + size)).sum(-1)
-    return a, k - error * (1.0 + 2.0**-20)
+            v[..., :start] += u[..., start:end] @ side.neurons.m[start:end, :start]
+    a = a0 + u @ side.neurons.a[:first]
+    k = b0 + u @ side.neurons.b[:first] + (v.clamp_max(0.0) * relaxation.lift[:, None]).sum(-1)
+    error = error + u.abs() @ side.charge[:first]
+    error = error + gamma(first + 6, U32) * (v.abs() * (relaxation.lift[:, None] + side.span[:first])).sum(-1)
+    return a, k - error * (1.0 + 2.0**-10)

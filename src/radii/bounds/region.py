@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from radii.bounds.rounding import UP, gamma
+from radii.bounds.rounding import UP, gamma, outward, unit_of
 from radii.problem import Domain, Norm
 
 _STEPS = 40
@@ -38,13 +38,29 @@ class Region:
         size = epsilon.to(device=flat.device, dtype=torch.float64)
         return Region(flat, size, norm, down, up)
 
+    def shifted(self) -> Region:
+        """The same balls in coordinates δ = x − x0."""
+        return Region(torch.zeros_like(self.center), self.epsilon, self.norm, self.down, self.up)
+
+    def to(self, dtype: torch.dtype) -> Region:
+        """The same balls, not smaller, in another precision; the centre must be 0 or exact in it."""
+        _, down = outward(self.down, self.down, dtype)
+        _, up = outward(self.up, self.up, dtype)
+        _, size = outward(self.epsilon, self.epsilon, dtype)
+        return Region(self.center.to(dtype), size, self.norm, down, up)
+
+    @property
+    def unit(self) -> float:
+        """The unit roundoff of the region's precision."""
+        return unit_of(self.center.dtype)
+
     def rows(self, index: Tensor) -> Region:
         """The balls at these positions of the batch."""
         return Region(self.center[index], self.epsilon[index], self.norm, self.down[index], self.up[index])
 
     def box(self) -> tuple[Tensor, Tensor]:
         """Room below and above the centre in each coordinate: a box that holds the ball ∩ domain."""
-        size = self.epsilon[:, None] * (1.0 + 2.0**-50)
+        size = self.epsilon[:, None] * (1.0 + 4 * self.unit)
         return torch.minimum(self.down, size), torch.minimum(self.up, size)
 
     def magnitude(self) -> Tensor:
@@ -58,14 +74,14 @@ class Region:
         room = torch.where(a > 0, self.down[:, None], self.up[:, None])
         size = a.abs()
         if self.norm.name == "linf":
-            reach = torch.minimum(room, epsilon[..., None] * (1.0 + 2.0**-50))
+            reach = torch.minimum(room, epsilon[..., None] * (1.0 + 4 * self.unit))
             value = -(size * reach).sum(-1)
             slope = -(size * (room > epsilon[..., None])).sum(-1)
         elif self.norm.name == "l1":
             value, slope = _support_l1(size, room, epsilon)
         else:
             value, slope = _support_l2(size, room, epsilon)
-        return value * (1.0 + 2 * gamma(a.shape[-1])), slope
+        return value * (1.0 + 2 * gamma(a.shape[-1], self.unit)), slope
 
     def lowest(self, a: Tensor, c: Tensor) -> Tensor:
         """A lower bound on a·x + c over the balls, for coefficients (batch, rows, d) and constants (batch, rows)."""
@@ -75,7 +91,7 @@ class Region:
     def at_center(self, a: Tensor, c: Tensor) -> Tensor:
         """A lower bound on a·x0 + c."""
         center = self.center[:, None]
-        slack = gamma(a.shape[-1] + 1) * ((a.abs() * center.abs()).sum(-1) + c.abs())
+        slack = gamma(a.shape[-1] + 1, self.unit) * ((a.abs() * center.abs()).sum(-1) + c.abs())
         return (a * center).sum(-1) + c - slack
 
     def root(self, a: Tensor, c: Tensor) -> Tensor:
@@ -139,7 +155,7 @@ def _support_l2(size: Tensor, room: Tensor, epsilon: Tensor) -> tuple[Tensor, Te
     free = -(size.square().sum(-1).sqrt()) * epsilon
     value = torch.maximum(inner - 0.5 * price * epsilon * epsilon, free)
     magnitude = (size * reach).sum(-1) + price * epsilon * epsilon
-    return value - 4 * gamma(size.shape[-1]) * magnitude, -price * epsilon.clamp_min(1e-30)
+    return value - 4 * gamma(size.shape[-1], unit_of(size.dtype)) * magnitude, -price * epsilon.clamp_min(1e-30)
 
 
 def _price_l2(size: Tensor, room: Tensor, epsilon: Tensor) -> Tensor:

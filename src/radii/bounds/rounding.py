@@ -7,6 +7,8 @@ against magnitudes: |fl(a·b) − a·b| ≤ γ_n |a|·|b|. Quantities here are u
 
 from __future__ import annotations
 
+import torch
+
 U64 = 2.0**-53
 U32 = 2.0**-24
 UP = 1.0 + 2.0**-30  # inflates a computed error bound: covers the rounding of up to 2^20 operations in it
@@ -19,3 +21,19 @@ def gamma(terms: int, unit: float = U64) -> float:
     if product >= 0.5:
         raise OverflowError(f"a sum of {terms} products is too long for this precision")
     return product / (1.0 - product) * UP
+
+
+def unit_of(dtype: torch.dtype) -> float:
+    """The unit roundoff of float64 or float32."""
+    return U64 if dtype == torch.float64 else U32
+
+
+def outward(low: torch.Tensor, high: torch.Tensor, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    """The ends of intervals in another precision, moved outwards so that nothing is lost."""
+    if low.dtype == dtype:
+        return low, high
+    infinite = torch.tensor(torch.inf, dtype=dtype, device=low.device)
+    below, above = low.to(dtype), high.to(dtype)
+    below = torch.where(below.to(low.dtype) <= low, below, torch.nextafter(below, -infinite))
+    above = torch.where(above.to(high.dtype) >= high, above, torch.nextafter(above, infinite))
+    return below, above
