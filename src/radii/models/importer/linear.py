@@ -15,30 +15,29 @@ from radii.models.operators import Add, Conv, ConvTranspose, Transpose
 Shape = tuple[int, ...]
 
 
+def _factors(call: Call) -> tuple[Value, NDArray[Any], bool]:
+    """The computed factor, the constant one, and whether the constant is on the right."""
+    left, right = call.input(0), call.input(1)
+    if isinstance(left, Value) and isinstance(right, np.ndarray):
+        return left, right, True
+    if isinstance(left, np.ndarray) and isinstance(right, Value):
+        return right, left, False
+    raise Refused("a product of two computed values; only products with constants are affine")
+
+
 def matmul(b: Builder, call: Call) -> Value:
     """x @ W contracts the last axis, W @ x the last but one."""
-    left, right = call.input(0), call.input(1)
-    if isinstance(left, Value) and isinstance(right, Value):
-        raise Refused("a product of two computed values; only products with constants are affine")
-    x, constant = (left, right) if isinstance(left, Value) else (right, left)
-    assert isinstance(x, Value)
-    assert constant is not None
-    assert not isinstance(constant, Value)
-    weight, rank = _matrix(constant), max(x.rank, constant.ndim)
-    if constant.ndim > 2 and x.rank > 1:
-        x = b.expand(x, (1,) * (rank - x.rank) + x.shape)
-    on_right = x is left or isinstance(left, Value)
-    if on_right:
-        axis = -1
-        result = b.contract(x, axis, weight.T if constant.ndim > 1 else weight.reshape(1, -1))
-    else:
-        axis = -2 if x.rank > 1 else -1
-        result = b.contract(x, axis, weight if constant.ndim > 1 else weight.reshape(1, -1))
-    if constant.ndim == 1:  # a vector contracts an axis away
-        shape = list(result.shape)
-        del shape[axis]
-        result = b.reshape(result, tuple(shape))
-    return result
+    x, constant, on_right = _factors(call)
+    matrix = _matrix(constant)
+    if constant.ndim > max(2, x.rank) and x.rank > 1:
+        x = b.expand(x, (1,) * (constant.ndim - x.rank) + x.shape)
+    axis = -1 if on_right or x.rank == 1 else -2
+    if constant.ndim > 1:
+        return b.contract(x, axis, matrix.T if on_right else matrix)
+    result = b.contract(x, axis, matrix.reshape(1, -1))  # a vector contracts an axis away
+    shape = list(result.shape)
+    del shape[axis]
+    return b.reshape(result, tuple(shape))
 
 
 def _matrix(constant: NDArray[Any]) -> NDArray[Any]:
@@ -51,15 +50,8 @@ def _matrix(constant: NDArray[Any]) -> NDArray[Any]:
 
 def gemm(b: Builder, call: Call) -> Value:
     """alpha · A' B' + beta · C, with A or B constant."""
-    a, other, c = call.input(0), call.input(1), call.input(2)
-    alpha, beta = call.get("alpha", 1.0), call.get("beta", 1.0)
-    if isinstance(a, Value) and isinstance(other, Value):
-        raise Refused("a product of two computed values; only products with constants are affine")
-    on_right = isinstance(a, Value)
-    x, constant = (a, other) if on_right else (other, a)
-    assert isinstance(x, Value)
-    assert constant is not None
-    assert not isinstance(constant, Value)
+    x, constant, on_right = _factors(call)
+    c, alpha, beta = call.input(2), call.get("alpha", 1.0), call.get("beta", 1.0)
     if call.get("transA" if on_right else "transB", 0):
         x = transposed(b, x, (1, 0))
     matrix = constant.T if call.get("transB" if on_right else "transA", 0) else constant
