@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class Form(StrEnum):
-    """How a counterexample is printed: as VNN-LIB 2 solvers do, or as VNN-COMP's ((X_0 v) ...)."""
+    """How a counterexample is printed: as VNN-LIB solvers do, or for 1.0 files as VNN-COMP's ((X_0 v) ...)."""
 
     ASSIGNMENT = "assignment"
-    PAIRS = "pairs"
+    VNNCOMP = "vnncomp"
 
 
 def verify(
@@ -73,7 +73,9 @@ def model_of(problem: VnnlibProblem, given: list[str]) -> str:
     if len(given) != 1:
         raise InputError(f"--network: expected one, for the network {problem.network} of the query, got {len(given)}")
     name, equals, path = given[0].partition("=")
-    if not equals or not path:
+    if Path(given[0]).is_file():  # a bare path: the query declares one network, so there is nothing to choose
+        name, path = problem.network, given[0]
+    elif not equals or not path:
         raise InputError(f"--network: expected NAME=MODEL.onnx, got {given[0]!r}")
     if not problem.version.startswith("1") and name != problem.network:
         raise InputError(f"--network: expected the network {problem.network} that the query declares, got {name!r}")
@@ -136,7 +138,7 @@ def _answer(
 def _assignment(problem: VnnlibProblem, witness: Witness, form: Form) -> str:
     from radii.formats import assignment_text, pairs_text
 
-    if form is Form.PAIRS:
+    if form is Form.VNNCOMP and problem.version.startswith("1"):
         return pairs_text(witness.x, witness.outputs)
     return assignment_text([(problem.input, witness.x), (problem.output, witness.outputs)])
 

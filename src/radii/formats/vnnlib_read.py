@@ -35,8 +35,11 @@ def read_vnnlib(path: str | Path) -> VnnlibProblem:
     try:
         with file.open("rb") as raw:
             zipped = raw.read(2) == b"\x1f\x8b"
-        with gzip.open(file, "rb") if zipped else file.open("rb") as raw:
-            return _read(io.TextIOWrapper(raw, encoding="utf-8"), file.name)
+        with (
+            gzip.open(file, "rb") if zipped else file.open("rb") as raw,
+            io.TextIOWrapper(raw, encoding="utf-8") as text,
+        ):
+            return _read(text, file.name)
     except FileNotFoundError:
         raise FormatError(f"{file}: expected a VNN-LIB file, got no such file") from None
     except (gzip.BadGzipFile, EOFError) as error:
