@@ -8,7 +8,6 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from radii._check import choice, whole
 from radii.errors import InputError
@@ -106,11 +105,11 @@ def _resampled_areas(
     rng = np.random.default_rng(seed)
     low: list[FloatArray] = []
     high: list[FloatArray] = []
-    weights: npt.NDArray[np.int64] | None = None
+    weights: FloatArray | None = None
     for ends in sets:
         n = len(ends)
         if weights is None or not paired:
-            weights = rng.multinomial(n, np.full(n, 1 / n), size=resamples)
+            weights = rng.multinomial(n, np.full(n, 1 / n), size=resamples).astype(np.float64)
         for kept, values in zip((low, high), ends.radii()):
             kept.append(weights @ (np.minimum(values, cap) / (cap * n)))
     return np.array(low), np.array(high)

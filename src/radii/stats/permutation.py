@@ -116,7 +116,7 @@ class _Plan:
         self.n, self.m = len(a), len(b)
         (a_low, a_high), (b_low, b_high) = a.radii(), b.radii()
         # the same function of every interval, symmetric in the two sets: its order is exchangeable under the null
-        score = _ranks(np.concatenate([a_low, b_low])) + _ranks(np.concatenate([a_high, b_high]))
+        score = _order(np.concatenate([a_low, b_low]), np.concatenate([a_high, b_high]))
         walk, last = _observed(score[: self.n], score[self.n :])
         self.both = int(np.abs(walk[last]).max())
         starts = np.arange(0, last.size, _Blocks.SIZE)
@@ -178,5 +178,7 @@ def _read(a: FloatArray, b: FloatArray) -> Walk:
     return walk[last]
 
 
-def _ranks(values: FloatArray) -> npt.NDArray[Any]:
-    return np.unique(values, return_inverse=True)[1]
+def _order(low: FloatArray, high: FloatArray) -> npt.NDArray[Any]:
+    """A number per interval that grows with both ends; equal for equal intervals only."""
+    below, above = (np.unique(values, return_inverse=True)[1] for values in (low, high))
+    return np.asarray((below + above) * np.int64(low.size + 1) + below)
