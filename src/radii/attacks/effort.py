@@ -13,7 +13,7 @@ class Effort:
 
     `scout` steps are spent on each of the `targets` likeliest classes; then, `rounds` times, `restarts` attacks of
     `steps` steps on each of the `keep` nearest of them, gradients leaking as `leaks` say; at last `polish` short steps
-    from the best points.
+    and `project` projections onto the boundary from the best points.
     """
 
     name: str
@@ -24,6 +24,7 @@ class Effort:
     steps: int = 40
     rounds: int = 1
     polish: int = 20
+    project: int = 10
     leaks: tuple[float, ...] = (0.0, 0.05, 0.0, 0.1, 0.0, 0.02, 0.0, 0.3)
 
     @staticmethod
@@ -35,7 +36,7 @@ class Effort:
 _EFFORTS = {
     effort.name: effort
     for effort in (
-        Effort("fast", scout=20, keep=1, restarts=2, steps=20, polish=10),
+        Effort("fast", scout=20, keep=1, restarts=2, steps=20, polish=10, project=3),
         Effort("standard", keep=4, restarts=8, rounds=2),
         Effort("thorough", scout=40, targets=64, keep=9, restarts=16, steps=60, rounds=4, polish=60),
     )

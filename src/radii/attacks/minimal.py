@@ -17,17 +17,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from radii._check import whole
+from radii.attacks.batches import in_batches, known_surface
 from radii.attacks.effort import Effort
 from radii.attacks.exact import Floats, distances, domain_ends, settle
 from radii.attacks.geometry import Room
+from radii.attacks.project import projecting
 from radii.attacks.rows import Rows
-from radii.attacks.shrink import Schedule, shrink
+from radii.attacks.shrink import Schedule, shrinking
 from radii.attacks.surrogate import Surface
-from radii.errors import InputError
+from radii.attacks.targets import check_inputs, check_targets
 from radii.models.classifier import Classifier
 from radii.problem import LINF, Norm
 
-_BATCH_VALUES = 2**21  # values of all nodes that one batch of rows may hold: 8 MiB in float32, times a few copies
 _CHUNK_VALUES = 2**24  # values of the points that one chunk of instances may hold
 
 
@@ -62,10 +63,11 @@ def minimum_norm(
     every class in the result, that of the label empty. Every point is a float32 input of the domain that breaks the
     original model when replayed; its distance is exact.
     """
-    batch, labels = _inputs(classifier, x, labels)
-    wanted, each = _targets(classifier, labels, targets)
+    batch, labels = check_inputs(classifier, x, labels)
+    wanted, each = check_targets(classifier, labels, targets)
     norm, effort = Norm.of(norm), Effort.of(effort)
-    surface = Surface(classifier.graph, device)
+    surface = known_surface(classifier, device)
+    before = surface.evaluations
     noise = _noise(surface, effort, whole(seed, "seed"))
     hunt = _Hunt(classifier, surface, norm, effort, noise)
     parts = [hunt(batch[i], labels[i], wanted[i], each) for i in _chunks(len(batch), surface, effort, each)]
@@ -81,7 +83,7 @@ def minimum_norm(
         distances(norm, flat, centers).reshape(found.shape[: 1 + each]),
         np.concatenate(classes),
         np.array(table),
-        surface.evaluations,
+        surface.evaluations - before,
     )
 
 
@@ -139,17 +141,9 @@ class _Hunt:
         room = Room(center.repeat_interleave(per, 0), self.low, self.high)
         return Rows(self.surface, self.norm, room, owners, rivals.reshape(-1))
 
-    def _run(self, rows: Rows, start: Tensor, leak: Tensor, schedule: Schedule, cap: Tensor | None = None) -> None:
-        """`shrink` on batches of rows that fit in memory."""
-        size = max(16, _BATCH_VALUES // (self.surface.values + 4 * self.surface.size))
-        for index in torch.split(torch.arange(len(rows), device=rows.best.device), size):
-            part = rows.take(index)
-            shrink(part, start[index], leak[index], schedule, None if cap is None else cap[index])
-            rows.best[index], rows.point[index] = part.best, part.point
-
     def _scout(self, rows: Rows) -> None:
         leak = torch.full_like(rows.best, 0.05)
-        self._run(rows, rows.room.center, leak, Schedule(self.effort.scout))
+        in_batches(rows, rows.room.center, leak, shrinking(Schedule(self.effort.scout)))
         rows.bisect(6)
 
     def _nearest(self, rows: Rows, groups: int, keep: int) -> Tensor:
@@ -169,18 +163,16 @@ class _Hunt:
         start = part.room.clamp(part.room.center + 1.5 * typical[:, None] * self.noise[turn])
         leak = torch.tensor(effort.leaks, device=index.device)[turn % len(effort.leaks)]
         part.best = torch.full_like(part.best, torch.inf)
-        self._run(part, start, leak, Schedule(effort.steps), cap=1.2 * record)
+        in_batches(part, start, leak, shrinking(Schedule(effort.steps)), cap=1.2 * record)
         rows.merge(part, index)
 
     def _polish(self, rows: Rows, groups: int) -> None:
         index = self._nearest(rows, groups, 2).reshape(-1)
         part = rows.take(index)
-        self._run(
-            part,
-            part.point,
-            torch.zeros_like(part.best),
-            Schedule(self.effort.polish, step=(0.2, 0.01), change=(0.02, 0.001)),
-        )
+        leak = torch.zeros_like(part.best)
+        schedule = Schedule(self.effort.polish, step=(0.2, 0.01), change=(0.02, 0.001))
+        in_batches(part, part.point, leak, shrinking(schedule))
+        in_batches(part, part.point, leak, projecting(self.effort.project))
         rows.merge(part, index)
 
     def _one(
@@ -223,34 +215,6 @@ class _Hunt:
             self.classifier, centers, np.repeat(labels, classes), goals, table.reshape(n * classes, size)
         )
         return found.reshape(n, classes, *self.classifier.input_shape), predictions.reshape(n, classes)
-
-
-def _inputs(classifier: Classifier, x: Any, labels: Any) -> tuple[Floats, NDArray[np.int64]]:
-    batch = np.asarray(x, dtype=np.float32)
-    marks = np.asarray(labels)
-    if marks.ndim != 1:
-        raise InputError(f"labels: expected one an input, got shape {marks.shape}")
-    batch = (
-        batch.reshape(len(marks), *classifier.input_shape) if len(marks) else batch.reshape(0, *classifier.input_shape)
-    )
-    classifier.check_inputs(batch, marks)
-    return batch, marks.astype(np.int64)
-
-
-def _targets(classifier: Classifier, labels: NDArray[np.int64], targets: Any) -> tuple[NDArray[np.int64], bool]:
-    """One target an instance (−1 for any), and whether each class is asked for."""
-    if targets is None or (isinstance(targets, str) and targets == "each"):
-        return np.full(len(labels), -1, dtype=np.int64), targets is not None
-    wanted = np.asarray(targets)
-    if wanted.dtype.kind not in "iu" or wanted.shape not in ((), labels.shape):
-        raise InputError(f"targets: expected None, 'each', a class, or one class an input, got {targets!r}")
-    wanted = np.broadcast_to(wanted, labels.shape).astype(np.int64)
-    bad = wanted[(wanted < 0) | (wanted >= classifier.classes)]
-    if bad.size:
-        raise InputError(f"target: expected a class from 0 to {classifier.classes - 1}, got {bad[0]}")
-    if (wanted == labels).any():
-        raise InputError(f"target: expected another class than the label, got {wanted[wanted == labels][0]} for both")
-    return wanted, False
 
 
 def _noise(surface: Surface, effort: Effort, seed: int) -> NDArray[np.float32]:

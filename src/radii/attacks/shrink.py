@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from radii.attacks.batches import Move
 from radii.attacks.geometry import dual_sizes, into_ball, sizes, steepest
 from radii.attacks.rows import Rows
 
@@ -56,3 +57,8 @@ def shrink(rows: Rows, x: Tensor, leak: Tensor, schedule: Schedule, cap: Tensor 
         x = x + step * radius[:, None] * steepest(norm, speed)
         x = rows.room.clamp(center + into_ball(norm, x - center, radius, rows.room))
     rows.note(x)
+
+
+def shrinking(schedule: Schedule) -> Move:
+    """`shrink` with one schedule, as a move for `in_batches`."""
+    return lambda rows, x, leak, cap: shrink(rows, x, leak, schedule, cap)
