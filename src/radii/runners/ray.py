@@ -202,7 +202,7 @@ def _connect(ray: Any, address: str | None) -> None:
         options["address"] = address
     try:
         ray.init(**options)
-    except (ConnectionError, RuntimeError, ValueError, TimeoutError, ray.exceptions.RayError) as error:
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError, ImportError, ray.exceptions.RayError) as error:
         line = " ".join(str(error).split())
         raise InputError(f"ray: expected a cluster at {address or 'this machine'}, got {line}") from None
 

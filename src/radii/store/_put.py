@@ -32,8 +32,13 @@ class Alarm:
 
 
 def put(connection: Connection, register: Register, records: Sequence[RadiusRecord]) -> list[Alarm]:
-    """Store the records and give back what contradicts the store; a unit may appear once."""
+    """Store the records and give back what contradicts the store or an earlier record of the same unit."""
     alarms: list[Alarm] = []
+    first = {record.unit.key: record for record in reversed(records)}
+    if len(first) < len(records):
+        again = [record for record in records if record is not first[record.unit.key]]
+        once = [record for record in records if record is first[record.unit.key]]
+        return put(connection, register, once) + put(connection, register, again)
     for part in chunks(records):
         numbers = register.units(connection, [record.unit for record in part])
         before = _before(connection, numbers)

@@ -235,6 +235,14 @@ class StoreExam(ABC):
             assert (found.radius.lower, found.radius.upper) == (0.1, 0.2)
             assert [alarm.index for alarm in store.alarms()] == [0]
 
+    def test_a_unit_may_come_twice_in_one_transaction(self, tmp_path: Path) -> None:
+        ends = [(0.1, 0.3), (0.15, 0.4), (0.12, 0.2), (0.35, None)]
+        with open_store(self.fresh(tmp_path)) as store:
+            alarms = store.put_many([record(unit(0), *pair) for pair in ends] + [record(unit(1))])
+            frame = radii_frame(store)
+            assert (list(frame["lower"]), list(frame["upper"])) == ([0.15, 0.1], [0.2, 0.2])
+            assert len(alarms) == 1
+
     def test_a_changed_classifier_is_noticed(self, tmp_path: Path) -> None:
         work = unit(0)
         other = dataclasses.replace(work.classifier, fingerprint="another")
