@@ -44,6 +44,11 @@ class Nodes:
     def __len__(self) -> int:
         return int(self.objective.shape[0])
 
+    @property
+    def splittable(self) -> Tensor:
+        """Which nodes still have an undecided neuron."""
+        return ((self.low < 0) & (self.high > 0)).any(1)
+
     @staticmethod
     def join(parts: list[Nodes]) -> Nodes:
         """All nodes of several batches."""
@@ -202,6 +207,11 @@ def climb(problem: Problem, nodes: Nodes, steps: int) -> Tensor:
     """
     if problem.net.size and len(nodes):
         _ascend(problem, nodes, steps)
+    return certify(problem, nodes)
+
+
+def certify(problem: Problem, nodes: Nodes) -> Tensor:
+    """The linear bounds of nodes in float64 for the α and β they have, in place; returns their lowest values."""
     low, high = nodes.low.double(), nodes.high.double()
     sweep = _sweep(problem.net, problem.fine, nodes, _Relaxation.of(low, high))
     nodes.a, nodes.c = sweep.a, sweep.c

@@ -199,20 +199,23 @@ class _Job:
         )
 
     def attack(self, points: Tensor) -> float | None:
-        """Replays the most promising of these points; the distance of the best witness so far."""
-        flat = points.to(torch.float32)
+        """Replays the nearest of these points that break the network in float32; the best witness's distance so far."""
         low, high = self.classifier.domain.low, self.classifier.domain.high
-        outputs = self.classifier.logits(flat.clamp(low, high))
+        flat = points.to(torch.float32).clamp(low, high)
+        outputs = self.classifier.logits(flat)
         label = self.instance.label
         targets = self.property.targets(self.classifier.classes, label)  # type: ignore[attr-defined]
         margin = outputs[:, label] - outputs[:, list(targets)].amax(1)
-        order = margin.argsort()[:4]
-        for i in order[(margin[order] <= 0)]:
-            value = flat[i].clamp(low, high).numpy().reshape(self.instance.x.shape)
-            query = Query(self.instance, 1e9, self.property, self.norm)
-            witness = witness_at(self.classifier, query, value)
+        center = torch.from_numpy(self.instance.x.reshape(1, -1).copy())
+        distance = torch.linalg.vector_norm((flat - center).double(), ord=self.norm.order, dim=1)
+        known = torch.inf if self.best is None else self.best.distance
+        nearer = ((margin <= 0) & (distance < known)).nonzero()[:, 0]
+        for i in nearer[distance[nearer].argsort()][:4]:
+            query = Query(self.instance, float(known) if np.isfinite(known) else 1e9, self.property, self.norm)
+            witness = witness_at(self.classifier, query, flat[i].numpy())
             if witness is not None and (self.best is None or witness.distance < self.best.distance):
                 self.best = witness
+                break
         return None if self.best is None else self.best.distance
 
 

@@ -108,7 +108,6 @@ class Pursuit:
 
     def _work(self, tree: Tree, until: float | None) -> bool:
         """Runs a tree until it is done, has used its share, or looks hopeless; learns from it what can be learnt."""
-        rounds = 0
         while True:
             self._learn(tree)
             if tree.done:
@@ -123,16 +122,23 @@ class Pursuit:
                     self.stopped = Reason.MEMORY
                 return False
             before = tree.visited
-            if not tree.step():
+            moved = tree.step()
+            self.meter.nodes += tree.visited - before
+            if not self._strike(tree) and not moved:
                 self.stopped = Reason.INCOMPLETE
                 return False
-            self.meter.nodes += tree.visited - before
-            rounds += 1
-            if tree.minimisers is not None and len(tree.minimisers):
-                found = self.attack(tree.minimisers)
-                if found is not None and (self.upper is None or found < self.upper):
-                    self.upper = found
-                    tree.relax_goal(self.goal())
+
+    def _strike(self, tree: Tree) -> bool:
+        """Tries the tree's latest minimisers as witnesses; whether that lowered the upper end."""
+        if tree.minimisers is None or not len(tree.minimisers):
+            return False
+        found = self.attack(tree.minimisers + self.center.double().reshape(1, -1))
+        tree.minimisers = None
+        if found is None or (self.upper is not None and found >= self.upper):
+            return False
+        self.upper = found
+        tree.relax_goal(self.goal())
+        return True
 
     def _learn(self, tree: Tree) -> None:
         if tree.lower > self.lower or tree.done:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from radii.bounds.nodes import Nodes, Problem, climb, refine
+from radii.verifiers.leaf import settle
 
 FIRST_STEPS = 12
 STEPS = 6
@@ -58,18 +59,34 @@ class Tree:
         return 0 if nodes is None or not len(nodes) else sum(t[0].nbytes for t in vars(nodes).values())
 
     def step(self) -> bool:
-        """Splits the most pressing nodes and bounds their children; False when none of them can be split."""
+        """Splits the most pressing nodes and bounds their children; False when nothing is left to split."""
         if self.open is None:
             self.start()
             return True
-        order = torch.argsort(self.open.radius, stable=True)
-        take, rest = order[: self.batch], order[self.batch :]
-        children = split(self.open.pick(take))
-        if not len(children):
-            return False
-        kept = self._bound(children, STEPS)
+        free = self.open.splittable
+        if not bool(free.any()):
+            return self._finish()
+        order = torch.argsort(
+            torch.where(free, self.open.radius, torch.full_like(self.open.radius, torch.inf)), stable=True
+        )
+        count = min(self.batch, int(free.sum()))
+        take, rest = order[:count], order[count:]
+        kept = self._bound(split(self.open.pick(take)), STEPS)
         self.open = Nodes.join([self.open.pick(rest), kept])
         return True
+
+    def _finish(self) -> bool:
+        """Settles nodes in which all signs are fixed; False when that closed none of them."""
+        assert self.open is not None
+        leaves = self.open.pick(torch.arange(min(len(self.open), self.batch)))
+        rest = self.open.pick(torch.arange(len(leaves), len(self.open)))
+        lowest, points = settle(self.problem, leaves)
+        left = self._alive(leaves, lowest)
+        left.radius = torch.maximum(left.radius, self.problem.fine.region.root(left.a[None], left.c[None])[0])
+        left = left.pick((left.radius < self.goal).nonzero()[:, 0])
+        self.minimisers = torch.cat([points, self._candidates(left)])
+        self.open = Nodes.join([rest, left])
+        return len(left) < len(leaves)
 
     def _bound(self, nodes: Nodes, steps: int) -> Nodes:
         self.visited += len(nodes)
@@ -86,8 +103,14 @@ class Tree:
             found = region.root(nodes.a[None], nodes.c[None])[0]
             nodes.radius = torch.maximum(nodes.radius, found)
             nodes = nodes.pick((nodes.radius < self.goal).nonzero()[:, 0])
-            self.minimisers = region.minimiser(nodes.a[None])[0]
+            self.minimisers = self._candidates(nodes)
         return nodes
+
+    def _candidates(self, nodes: Nodes) -> Tensor:
+        """Where the bounds are least: at the goal, and just beyond the certified radius, where a break would be nearest."""
+        region = self.problem.fine.region
+        near = torch.minimum(nodes.radius * 1.001 + 1e-7, region.epsilon)
+        return torch.cat([region.minimiser(nodes.a[None])[0], region.minimiser(nodes.a[None], near[None])[0]])
 
     @staticmethod
     def _alive(nodes: Nodes, lowest: Tensor) -> Nodes:
@@ -96,14 +119,12 @@ class Tree:
 
 
 def split(nodes: Nodes) -> Nodes:
-    """Both children of every node, split at its best-scored undecided neuron."""
+    """Both children of every node, split at its best-scored undecided neuron; every node must have one."""
     undecided = (nodes.low < 0) & (nodes.high > 0)
     score = torch.where(undecided, nodes.score + 1e-30, torch.full_like(nodes.score, -1.0))
     at = score.argmax(1)
-    able = undecided.any(1).nonzero()[:, 0]
-    parents, at = nodes.pick(able), at[able]
-    rows = torch.arange(len(parents))
-    up, down = parents.pick(rows), parents.pick(rows)
+    rows = torch.arange(len(nodes))
+    up, down = nodes.pick(rows), nodes.pick(rows)
     up.low[rows, at] = 0.0
     up.sign[rows, at] = 1
     down.high[rows, at] = 0.0
