@@ -39,6 +39,7 @@ def main() -> None:
         memory = PAPER_MEMORY[k] if options.memory_of_paper else 0.0
         trials = replace(Difficulty(), memory=memory).trials(grid, options.instances, options.seed)
         rows |= compare(trials, {f"kbinary k={k}": partial(KBinary, k=k)}, LIMIT)
+    rows.pop("direct")  # to the end of the table
     rows |= compare(Difficulty().trials(grid, options.instances, options.seed), {"iterative": Iterative}, LIMIT)
     columns = list(asdict(next(iter(rows.values()))))[1:]
     print("| search | " + " | ".join(columns) + " |")

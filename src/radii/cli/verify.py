@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from radii.decide import SpecDecider
     from radii.formats import VnnlibProblem
     from radii.models.classifier import Classifier
-    from radii.problem import Answer, Witness
+    from radii.problem import Answer, Proof, Witness
 
 
 class Form(StrEnum):
@@ -98,6 +98,7 @@ def solve(
         note("robust: no input meets the conditions on the inputs")
         return "unsat", None
     missing: list[str] = []
+    proofs: set[str] = set()
     for place in range(len(problem.queries)):
         answer = _answer(problem, place, classifier, decider, deadline)
         if answer is None:
@@ -109,11 +110,13 @@ def solve(
             missing.append("a counterexample meets the conditions with equality where the file has < or >")
         elif answer.proof is None:
             missing.append(f"{answer.reason} {answer.detail}".strip())
+        else:
+            proofs.add(_said(answer.proof))
     if missing:
         late = deadline.left <= 0 or all(reason.startswith("time") for reason in missing)
         note(f"no answer for {len(missing)} of {len(problem.queries)} input boxes: {missing[0]}")
         return ("timed-out" if late else "unknown"), None
-    note(f"robust: proven over the reals for {len(problem.queries)} input box(es), after {deadline.spent:.2f} s")
+    note(f"robust: {', '.join(sorted(proofs))}; {len(problem.queries)} input box(es), after {deadline.spent:.2f} s")
     return "unsat", None
 
 
@@ -133,6 +136,13 @@ def _answer(
         return Answer.unknown(Reason.UNSUPPORTED, f"{name} has no lower or no upper bound")
     left = deadline.left
     return None if left <= 0 else decider.decide_spec(classifier, query, Budget(seconds=left))
+
+
+def _said(proof: Proof) -> str:
+    """What an unsat rests on."""
+    if proof.arithmetic == "claim":
+        return f"claimed by {proof.tool}"
+    return f"proven by {proof.kind} for " + ("the reals" if proof.arithmetic == "real" else "float32 in any order")
 
 
 def _assignment(problem: VnnlibProblem, witness: Witness, form: Form) -> str:

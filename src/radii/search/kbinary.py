@@ -14,7 +14,7 @@ class KBinary(GridSearch):
     The open range is the list of positions that are neither decided nor missing. When nothing runs, it is cut into
     k + 1 equal parts. A slot that falls free while others run takes the middle of the widest part that they leave.
     Missing answers simply leave the list: every open position between the ends must be asked before a search is over,
-    so the cheapest way around a missing answer is the one that halves what is left (docs/search.md has figures).
+    so the cheapest way around a missing answer is the one that halves what is left.
     """
 
     def choose(self, free: int) -> list[int]:
