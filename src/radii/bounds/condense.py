@@ -20,7 +20,7 @@ from torch import Tensor
 from radii.bounds.backward import backward
 from radii.bounds.region import Region
 from radii.bounds.root import CHUNK, Root
-from radii.bounds.rounding import UP, gamma
+from radii.bounds.rounding import U64, UP, gamma
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,9 +81,11 @@ def condense(root: Root) -> Condensed:
     )
 
 
-def objectives(root: Root, net: Condensed, rows: Tensor) -> Rows:
-    """Rows of the logits, (rows, classes), as objectives of the condensed network."""
-    return _rows(root, dict(net.where), net.size, len(root.graph.nodes) - 1, rows)
+def objectives(root: Root, net: Condensed, rows: Tensor, shift: Tensor) -> Rows:
+    """rows·outputs − shift, rows of shape (rows, outputs), as objectives of the condensed network."""
+    plain = _rows(root, dict(net.where), net.size, len(root.graph.nodes) - 1, rows)
+    rounding = 4 * U64 * (plain.b.abs() + shift.abs())
+    return Rows(plain.a, plain.b - shift, plain.m, plain.slack + rounding)
 
 
 def _onehot(root: Root, relu: int, which: Tensor) -> Tensor:

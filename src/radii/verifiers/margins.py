@@ -11,17 +11,17 @@ from radii.bounds.lowered import lower
 from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.models.graph import Graph
-from radii.models.operators import Affine, Relu, Reshape
+from radii.models.operators import Relu, Reshape
 from radii.problem import Classification, Property
 
 
 @dataclass(frozen=True, eq=False)
 class Margins:
-    """A lowered float64 graph and the rows·outputs > 0 that robustness means; `targets` names each row's class."""
+    """A lowered float64 graph and the rows·outputs > shift that robustness means."""
 
     graph: Graph
     rows: Tensor  # (rows, outputs)
-    targets: tuple[int, ...]
+    shift: Tensor  # (rows,)
 
 
 def lowered(classifier: Classifier, device: torch.device | str = "cpu") -> tuple[Graph, bool]:
@@ -60,10 +60,4 @@ def margins(classifier: Classifier, label: int, property: Property, device: torc
     rows = torch.stack([unit[label] - unit[t] for t in targets])
     if rectified:
         rows = torch.cat([rows, unit[label : label + 1]])
-        targets = (*targets, targets[0])
-    return Margins(graph, rows, targets)
-
-
-def is_linear(graph: Graph) -> bool:
-    """Whether the graph holds affine operators only."""
-    return all(n.operator is None or isinstance(n.operator, Affine) for n in graph.nodes)
+    return Margins(graph, rows, rows.new_zeros(len(rows)))

@@ -11,7 +11,9 @@ from torch import Tensor
 
 from radii._check import number
 from radii.attacks.minimal import minimum_norm
+from radii.attacks.refine import refine
 from radii.bounds.lowered import refuse_unsupported
+from radii.bounds.region import Region
 from radii.decide import Budget, Clock, replay, witness_at
 from radii.errors import InputError
 from radii.models.classifier import Classifier
@@ -21,6 +23,7 @@ from radii.verifiers.margins import margins
 from radii.verifiers.meter import Meter
 from radii.verifiers.pursuit import Pursuit
 
+REFINED = 24  # points a refinement starts from
 PROOF = Proof("branch and bound", "real", "radii native")
 
 
@@ -178,25 +181,29 @@ class _Job:
             norm,
             state,
         )
+        self._rounds = 0
         self.best: Witness | None = state if isinstance(state, Witness) else None
 
     def pursuit(self, meter: Meter, tolerance: float, limit: float | None) -> Pursuit:
         """The pursuit of this instance's radius from what the attack found."""
-        domain = self.classifier.domain
         upper = None if self.best is None else self.best.distance
         if limit is None and upper is None:
             limit = _diameter(self)
         return Pursuit(
             margins(self.classifier, self.instance.label, self.property),
-            torch.from_numpy(self.instance.x.reshape(1, *self.classifier.input_shape).copy()),
-            self.norm,
-            domain,
+            self.region,
             tolerance,
             meter,
             self.attack,
             upper,
             limit,
         )
+
+    def region(self, epsilon: float) -> Region:
+        """The ball of size ε around the instance."""
+        size = torch.tensor([epsilon], dtype=torch.float64)
+        center = torch.from_numpy(self.instance.x[None].copy())
+        return Region.around(center, size, self.norm, self.classifier.domain)
 
     def attack(self, points: Tensor) -> float | None:
         """Replays the nearest of these points that break the network in float32; the best witness's distance so far."""
@@ -216,7 +223,25 @@ class _Job:
             if witness is not None and (self.best is None or witness.distance < self.best.distance):
                 self.best = witness
                 break
+        self._rounds += 1
+        if self._rounds & (self._rounds - 1) == 0 or self._rounds % 16 == 0:
+            self._refine(flat[margin.argsort()[:REFINED]])
         return None if self.best is None else self.best.distance
+
+    def _refine(self, points: Tensor) -> None:
+        """Gradient steps from the most promising points: dear, so not every time."""
+        count = len(points)
+        centers = np.repeat(self.instance.x[None], count, axis=0)
+        labels = np.full(count, self.instance.label)
+        target = getattr(self.property, "target", None)
+        within = None if self.best is None else np.full(count, self.best.distance)
+        found, distances = refine(
+            self.classifier, centers, labels, points.numpy(), self.norm, targets=target, within=within
+        )
+        nearest = int(np.argmin(distances))
+        if np.isfinite(distances[nearest]) and (self.best is None or distances[nearest] < self.best.distance):
+            query = Query(self.instance, float(distances[nearest]), self.property, self.norm)
+            self.best = witness_at(self.classifier, query, found[nearest]) or self.best
 
 
 def _diameter(job: _Job) -> float:

@@ -16,7 +16,7 @@ from radii.bounds.condense import condense, objectives
 from radii.bounds.nodes import Problem
 from radii.bounds.region import Region
 from radii.bounds.root import bound_root
-from radii.problem import Domain, Norm, Reason
+from radii.problem import Reason
 from radii.verifiers.margins import Margins
 from radii.verifiers.meter import Meter
 from radii.verifiers.tree import Tree
@@ -33,9 +33,7 @@ class Pursuit:
     """The search for one instance's radius; `attack` turns points into a lower upper end, None when it finds none."""
 
     margins: Margins
-    center: Tensor  # (1, *shape)
-    norm: Norm
-    domain: Domain
+    region: Callable[[float], Region]  # the ball of a radius, of one image
     tolerance: float
     meter: Meter
     attack: Callable[[Tensor], float | None]
@@ -91,13 +89,13 @@ class Pursuit:
 
     def _tree(self, goal: float) -> Tree:
         """The tree of a goal, its roots bounded."""
-        size = torch.tensor([goal], dtype=torch.float64)
-        region = Region.around(self.center, size, self.norm, self.domain)
-        root = bound_root(self.margins.graph, region)
-        linear = root.margins(self.margins.rows[None])
-        undecided = (~(region.lowest(linear.a, linear.shifted())[0] > 0)).nonzero()[:, 0]
+        region, margins = self.region(goal), self.margins
+        root = bound_root(margins.graph, region)
+        linear = root.margins(margins.rows[None])
+        undecided = (~(region.lowest(linear.a, linear.shifted() - margins.shift)[0] > 0)).nonzero()[:, 0]
         net = condense(root)
-        tree = Tree(Problem.of(net, objectives(root, net, self.margins.rows[undecided])), goal)
+        rows = objectives(root, net, margins.rows[undecided], margins.shift[undecided])
+        tree = Tree(Problem.of(net, rows), goal)
         if len(undecided):
             tree.start()
         else:
@@ -132,7 +130,7 @@ class Pursuit:
         """Tries the tree's latest minimisers as witnesses; whether that lowered the upper end."""
         if tree.minimisers is None or not len(tree.minimisers):
             return False
-        found = self.attack(tree.minimisers + self.center.double().reshape(1, -1))
+        found = self.attack(tree.minimisers + self.region(tree.goal).center)
         tree.minimisers = None
         if found is None or (self.upper is not None and found >= self.upper):
             return False
