@@ -12,6 +12,7 @@ from radii.stats._arrays import Ends, ends_of, radius_ends
 from radii.stats.bands import dkw_half_width, smirnov_tail
 from radii.stats.guarantee import class_guarantees, guarantee
 from radii.stats.intervals import mean_interval, share_interval, share_lower, share_upper
+from radii.stats.quantiles import quantile
 
 RUNS = 4000
 
@@ -159,3 +160,26 @@ def test_ends_of_checked_columns_treat_absent_as_unknown() -> None:
     ends = ends_of(np.array([np.nan, 0.1]), np.array([np.nan, np.nan]), np.array([True, False]))
     assert ends.low.tolist() == [0.0, -np.inf]
     assert ends.high.tolist() == [np.inf, 0.0]
+
+
+@pytest.mark.parametrize("n", [20, 200])
+@pytest.mark.parametrize("q", [0.1, 0.5, 0.9])
+def test_quantile_intervals_cover(n: int, q: float) -> None:
+    rng = np.random.default_rng(n)
+    low, high = gridded(rng, (800, n))
+    # of the true radii: a tenth is 0 (misclassified), the others are log-normal
+    truth = 0.0 if q <= 0.1 else 0.05 * np.exp(0.6 * stats.norm.ppf((q - 0.1) / 0.9))
+    hits = 0
+    for a, b in zip(low, high):
+        found = quantile(Ends(a, b), q)
+        hits += found.low <= truth and (found.high is None or truth <= found.high)
+    assert hits >= 0.945 * 800
+
+
+@pytest.mark.parametrize("n", [20, 200])
+def test_limits_at_one_epsilon_cover_through_gaps(n: int) -> None:
+    rng = np.random.default_rng(n + 1)
+    low, high = gridded(rng, (800, n))
+    truth = 0.9 * stats.norm.sf(np.log(0.04 / 0.05) / 0.6)
+    limits = [guarantee(Ends(a, b)).at_one(0.04) for a, b in zip(low, high)]
+    assert sum(a <= truth <= b for a, b in limits) >= 0.945 * 800

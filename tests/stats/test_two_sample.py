@@ -111,6 +111,13 @@ def test_without_ties_it_agrees_with_the_exact_test() -> None:
     assert ours.p_value == pytest.approx(theirs.pvalue, abs=0.01)
 
 
+def test_absent_upper_ends_do_not_drown_a_paired_difference() -> None:
+    rng = np.random.default_rng(6)
+    truth = rng.lognormal(-3, 0.5, 300)
+    a, b = (radius_ends(truth * f, np.where(rng.random(300) < 0.05, np.nan, truth * f + 0.001)) for f in (1.0, 1.4))
+    assert paired(a, b, permutations=999).decision() == "different"
+
+
 def test_pairs_of_equal_size_share_shuffles_and_give_the_same_answers() -> None:
     rng = np.random.default_rng(9)
     sets = [grid_ends(rng.lognormal(-3 + 0.2 * k, 0.5, n), rng) for k, n in enumerate((30, 30, 30, 41))]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from itertools import permutations as orders
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import stats
 
-from radii._check import choice, whole
+from radii._check import choice, number
 from radii.errors import InputError
 from radii.stats._arrays import Ends, FloatArray, definition, largest_end, level
 from radii.stats.multiple import holm
@@ -66,53 +68,50 @@ class Rank:
 
 
 def ranking(
-    dists: Mapping[str, Distribution],
-    limit: float | None = None,
-    confidence: float = 0.95,
-    *,
-    resamples: int = 2_000,
-    seed: int = 0,
+    dists: Mapping[str, Distribution], limit: float | None = None, confidence: float = 0.95
 ) -> tuple[Rank, ...]:
     """Networks by the area under their robust-accuracy curve up to `limit`, with the ranks that remain possible.
 
-    A network is ahead of another if the bootstrap interval of their difference lies above 0 wherever the radii are
-    in their intervals (inputs are resampled together when all have ids; Bonferroni over the pairs).
+    A network is ahead of another if the Student interval of the difference of their areas lies above 0 wherever the
+    radii are in their intervals (differences per input when all have ids, else Welch; Bonferroni over the pairs).
     """
     names = _names(dists)
     paired = all(dist.ids is not None for dist in dists.values())
     sets = shared_ends(dists) if paired else [dist.ends() for dist in dists.values()]
-    cap = largest_end(*sets) if limit is None else limit
-    low, high = _resampled_areas(sets, cap, whole(resamples, "resamples", low=100), seed, paired)
+    cap = largest_end(*sets) if limit is None else number(limit, "limit", low=0.0, strict=True)
+    low, high = ([np.minimum(ends.radii()[k], cap) / cap for ends in sets] for k in (0, 1))
     k = len(names)
-    alpha = level(confidence) / max(1, k * (k - 1) / 2)
+    alpha = level(confidence) / (k * (k - 1) / 2)
     ahead = np.zeros((k, k), np.bool_)
-    for i, j in combinations(range(k), 2):
-        ahead[i, j] = np.quantile(low[i] - high[j], alpha / 2) > 0
-        ahead[j, i] = np.quantile(low[j] - high[i], alpha / 2) > 0
-    side = level(confidence) / 2
+    for i, j in orders(range(k), 2):
+        ahead[i, j] = _surely_above(low[i], high[j], alpha / 2, paired)
     rows = []
     for i, name in enumerate(names):
-        area = tuple(float(np.minimum(values, cap).mean() / cap) for values in sets[i].radii())
-        limits = float(np.quantile(low[i], side)), float(np.quantile(high[i], 1 - side))
-        rows.append(Rank(name, (area[0], area[1]), *limits, 1 + int(ahead[:, i].sum()), k - int(ahead[i].sum())))
+        limits = _student(low[i], high[i], level(confidence) / 2)
+        ranks = 1 + int(ahead[:, i].sum()), k - int(ahead[i].sum())
+        rows.append(Rank(name, (float(low[i].mean()), float(high[i].mean())), *limits, *ranks))
     return tuple(sorted(rows, key=lambda row: -(row.area[0] + row.area[1])))
 
 
-def _resampled_areas(
-    sets: list[Ends], cap: float, resamples: int, seed: int, paired: bool
-) -> tuple[FloatArray, FloatArray]:
-    """Bootstrap areas (network × resample) of the proven and not-broken curves, by multinomial weights."""
-    rng = np.random.default_rng(seed)
-    low: list[FloatArray] = []
-    high: list[FloatArray] = []
-    weights: FloatArray | None = None
-    for ends in sets:
-        n = len(ends)
-        if weights is None or not paired:
-            weights = rng.multinomial(n, np.full(n, 1 / n), size=resamples).astype(np.float64)
-        for kept, values in zip((low, high), ends.radii()):
-            kept.append(weights @ (np.minimum(values, cap) / (cap * n)))
-    return np.array(low), np.array(high)
+def _surely_above(first: FloatArray, second: FloatArray, alpha: float, paired: bool) -> bool:
+    """Whether the mean of `first` exceeds that of `second` for unseen inputs too, at one-sided level α."""
+    if min(first.size, second.size) < 2:
+        return False
+    if paired:
+        gap = first - second
+        return bool(gap.mean() > stats.t.isf(alpha, gap.size - 1) * gap.std(ddof=1) / np.sqrt(gap.size))
+    parts = first.var(ddof=1) / first.size, second.var(ddof=1) / second.size
+    degrees = sum(parts) ** 2 / max(parts[0] ** 2 / (first.size - 1) + parts[1] ** 2 / (second.size - 1), 1e-300)
+    return bool(first.mean() - second.mean() > stats.t.isf(alpha, max(degrees, 1.0)) * np.sqrt(sum(parts)))
+
+
+def _student(low: FloatArray, high: FloatArray, alpha: float) -> tuple[float, float]:
+    """Limits of the mean of a share known up to [low, high]; [0, 1] from a single input."""
+    if low.size < 2:
+        return 0.0, 1.0
+    factor = stats.t.isf(alpha, low.size - 1) / np.sqrt(low.size)
+    below = max(0.0, float(low.mean() - factor * low.std(ddof=1)))
+    return below, min(1.0, float(high.mean() + factor * high.std(ddof=1)))
 
 
 def shared_ends(dists: Mapping[str, Distribution], among: str = "all") -> list[Ends]:

@@ -29,14 +29,14 @@ def paired_pairs(
 ) -> list[TestResult]:
     """The sign-flip test of many pairs of networks on the same inputs.
 
-    Radii are capped at `limit` (default: the largest finite end), so an absent upper end costs precision and not
-    validity; the mean difference is then the difference of the areas under the two curves up to `limit`.
+    Radii are capped at `limit` (default: the 90 % quantile of all known upper ends), so an absent upper end costs
+    precision and not validity; the mean difference is that of the areas under the two curves up to `limit`.
     A flipped sum reaches the observed one exactly when the flipped differences sum to at most 0, which is monotone
     in every difference: the two ends of the p-value are attained at the two ends of the intervals.
     """
     n = _same_size(sets)
     runs = whole(permutations, "permutations", low=99)
-    cap = number(limit, "limit", low=0.0, strict=True) if limit is not None else largest_end(*sets)
+    cap = number(limit, "limit", low=0.0, strict=True) if limit is not None else _default_limit(sets)
     low = np.stack([np.minimum(ends.radii()[0], cap) for ends in sets])
     high = np.stack([np.minimum(ends.radii()[1], cap) for ends in sets])
     first, second = (np.array(side) for side in zip(*pairs))
@@ -99,3 +99,10 @@ def _same_size(sets: Sequence[Ends]) -> int:
             "give ids to both, or use the two-sample test"
         )
     return sizes[0]
+
+
+def _default_limit(sets: Sequence[Ends]) -> float:
+    """Where most witnesses are known: beyond it absent upper ends would drown the difference."""
+    upper = np.concatenate([ends.radii()[1] for ends in sets])
+    known = upper[np.isfinite(upper) & (upper > 0)]
+    return float(np.quantile(known, 0.9, method="lower")) if known.size else largest_end(*sets)
