@@ -31,11 +31,6 @@ def cell(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def absent(value: Any) -> Any:
-    """The value, or None where a table's column holds NaN or NA for an absent one."""
-    return None if value is None or value != value or str(value) == "<NA>" else value
-
-
 def is_number(text: str) -> bool:
     """Whether a cell holds a number, a percentage, or nothing."""
     return text.rstrip("%").lstrip("-").replace(".", "", 1).replace("e-", "", 1).isdigit() or text == "-"

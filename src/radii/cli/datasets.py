@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from radii.cli.console import emit_json, note, table
+from radii.cli.console import emit_json, table
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -66,7 +67,12 @@ def fetch(
     Example:
       radii datasets fetch mnist --root data/mnist
     """
-    from radii.data.fetch import fetch as download
+    from rich.console import Console
+    from rich.progress import Progress
 
-    place = download(name, root)
-    note(f"{name} is in {place}")
+    from radii.data.fetch import fetch_dataset
+
+    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task(name)
+        place = fetch_dataset(name, root, lambda have, total: bar.update(task, completed=have, total=total))
+    typer.echo(place)

@@ -24,6 +24,7 @@ COMMANDS = {
     "demo": "demo",
     "radius": "radius",
     "verify": "verify",
+    "supports": "supports",
     "verifiers": "verifiers",
     "datasets": "datasets",
     "architectures": "architectures",
@@ -56,9 +57,16 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
+def _name(asked: bool) -> None:
+    if asked:
+        typer.echo("radii")
+        raise typer.Exit
+
+
 def _root(
+    name: Annotated[bool, typer.Option("--name", callback=_name, is_eager=True, help="Print the tool's name.")] = False,
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """How far can an input move before a neural network changes its mind?
@@ -85,6 +93,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """The exit code of one command line."""
+    # Small batches on several threads mostly wait for each other; parallel work is done by processes.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     try:
         result = app(args=None if arguments is None else list(arguments), standalone_mode=False)
         return result if isinstance(result, int) else 0

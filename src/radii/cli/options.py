@@ -74,6 +74,16 @@ def domain_of(text: str) -> tuple[float, float] | None:
     return ends[0], ends[1]
 
 
+def grid_of(text: str | None) -> dict[str, str] | None:
+    """The grid of ε in "START:STOP:STEP"."""
+    if text is None:
+        return None
+    parts = text.split(":")
+    if len(parts) != 3:
+        raise InputError(f"--grid: expected START:STOP:STEP such as 0.001:0.4:0.002, got {text!r}")
+    return dict(zip(("start", "stop", "step"), parts, strict=True))
+
+
 def numbers(text: str, name: str) -> list[float]:
     """Numbers from a list with commas; fractions such as 1/255 are numbers."""
     return [number(piece, name) for piece in text.split(",")]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from radii.cli.console import absent, note, table
-from radii.cli.options import domain_of, positions, preprocessing, property_of
+from radii.cli.console import note, table
+from radii.cli.options import domain_of, grid_of, positions, preprocessing, property_of
+
+if TYPE_CHECKING:
+    from radii.study.ask import Options
 
 _SHOWN = ("index", "label", "prediction", "target", "lower", "upper", "status", "cpu_seconds")
 
@@ -27,6 +30,9 @@ def radius(
     seconds: Annotated[float, typer.Option(help="CPU seconds for each input.")] = 60.0,
     tolerance: Annotated[str, typer.Option(help="The gap that counts as closed, such as 0.002 or 1/255.")] = "0.002",
     verifier: Annotated[str, typer.Option(help="See radii verifiers.")] = "native",
+    grid: Annotated[
+        str | None, typer.Option(help="Ask about START:STOP:STEP by binary search instead of measuring.")
+    ] = None,
     mean: Annotated[str | None, typer.Option(help="Preprocessing: mean, or one a channel: 0.49,0.48,0.45.")] = None,
     std: Annotated[str | None, typer.Option(help="Preprocessing: standard deviation, like --mean.")] = None,
     domain: Annotated[str, typer.Option(help="Values inputs can take, LOW,HIGH or none.")] = "0,1",
@@ -51,9 +57,9 @@ def radius(
     net.check_inputs(chosen.x, chosen.y)
     for line in (*net.alarms, *chosen.alarms):
         note(f"alarm: {line}")
-    work = api.measurement(
-        net, property=prop, norm=norm, seconds=seconds, tolerance=tolerance, verifier=verifier, seed=seed
-    )
+    asked: Options = {"property": prop, "norm": norm, "seconds": seconds, "tolerance": tolerance}
+    asked |= {"grid": grid_of(grid), "verifier": verifier, "seed": seed}
+    work = api.measurement(net, **asked)
     with open_store(store or ":memory:") as opened:
         with shown(None, len(chosen), net.name) as tell:
             work.kept(chosen.instances, opened, tell)
@@ -61,5 +67,6 @@ def radius(
     if json:
         typer.echo(export(frame, "json"), nl=False)
         return
+    plain = frame[list(_SHOWN)].astype(object).where(frame[list(_SHOWN)].notna(), None)
     typer.echo(f"{net.name} on {chosen.name} {chosen.split}, {prop.kind}, {norm}")
-    typer.echo(table(_SHOWN, [[absent(row[key]) for key in _SHOWN] for _, row in frame.iterrows()]))
+    typer.echo(table(_SHOWN, plain.to_numpy().tolist()))

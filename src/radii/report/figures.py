@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -97,3 +98,44 @@ def _knots(dist: Distribution, among: str, reach: float) -> np.ndarray[tuple[int
     ends = dist.ends(among)
     values = np.concatenate([ends.low, np.nextafter(ends.low, np.inf), ends.high, [0.0, reach]])
     return np.unique(values[np.isfinite(values) & (values >= 0) & (values <= reach)])
+
+
+@dataclass(frozen=True)
+class Fooled:
+    """An input beside its witness, as pictures: (height, width) or (channels, height, width) in [0, 1]."""
+
+    title: str
+    original: Any
+    witness: Any
+    label: str
+    prediction: str
+    epsilon: float
+
+
+def fooled_grid(examples: Sequence[Fooled]) -> Figure:
+    """A figure with one row an example: the input, the witness that fools the network, and what was changed."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    if not examples:
+        raise InputError("fooled_grid: expected at least one example, got none")
+    figure = Figure(figsize=(5.6, 1.95 * len(examples)), layout="constrained")
+    FigureCanvasAgg(figure)
+    grid = figure.subplots(len(examples), 3, squeeze=False)
+    for row, example in zip(grid, examples, strict=True):
+        original, witness = _picture(example.original), _picture(example.witness)
+        titles = (f"is {example.label}", f"taken for {example.prediction}", f"change, at most {example.epsilon:.4f}")
+        scale = max(float(np.abs(witness - original).max()), 1e-12)
+        change = 0.5 + (witness - original) / (2 * scale)
+        for axes, picture, title in zip(row, (original, witness, change), titles, strict=True):
+            axes.imshow(picture, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+            axes.set_title(title, fontsize=9)
+            axes.set_xticks([])
+            axes.set_yticks([])
+        row[0].set_ylabel(example.title, fontsize=9)
+    return figure
+
+
+def _picture(values: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+    array = np.asarray(values, dtype=np.float64)
+    return np.moveaxis(array, 0, -1).squeeze() if array.ndim == 3 else array

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, TypedDict, cast
@@ -86,7 +87,7 @@ class Ask:
             self.norm,
             search="direct" if self.grid is None else "kbinary",
             search_parameters=parameters,
-            verifier=self.verifier if isinstance(self.verifier, str) else decider.identity.split()[0],
+            verifier=self.verifier if isinstance(self.verifier, str) else re.split(r"[^\w-]", decider.identity)[0],
             identity=decider.identity,
             seed=self.seed,
         )

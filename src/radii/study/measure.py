@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from radii.decide import Decider
 from radii.models.classifier import Classifier
-from radii.problem import Instance, Radius, Status
+from radii.problem import Classification, Instance, Radius, Status
 from radii.search import direct, in_batches
 from radii.store import ClassifierRecord, Environment, InstanceRecord, RadiusRecord, Selection, Store, Unit
 from radii.study.ask import Ask
@@ -29,11 +29,13 @@ class Measurement:
 
     def radii(self, instances: Sequence[Instance], progress: Progress | None = None) -> list[Radius]:
         """One radius an instance, in order; `progress` is called with (how many are finished, the radius)."""
+        self._check(instances)
         count = _Count(progress)
         return [radius for part in _parts(instances, _BATCH) for radius in self._solve(part, count)]
 
     def kept(self, instances: Sequence[Instance], store: Store, progress: Progress | None = None) -> list[Radius]:
         """Like `radii`; finished work is stored, batch by batch, and what the store holds is taken from there."""
+        self._check(instances)
         units = [self.unit(instance) for instance in instances]
         todo = {unit.key for unit in store.pending(units)}
         count = _Count(progress)
@@ -59,6 +61,12 @@ class Measurement:
             setting=self.ask.setting(self.decider),
             budget=self.ask.costs(),
         )
+
+    def _check(self, instances: Sequence[Instance]) -> None:
+        """Refuse a target that some input cannot have before any work is done."""
+        if isinstance(self.ask.property, Classification):
+            for label in sorted({instance.label for instance in instances}):
+                self.ask.property.targets(self.classifier.classes, label)
 
     def _solve(self, instances: Sequence[Instance], count: _Count) -> list[Radius]:
         ask, job = self.ask, self.ask.job(self.classifier)
