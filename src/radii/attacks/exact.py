@@ -77,3 +77,23 @@ def settle(
         classes[pending[good]] = rivals(outputs[good], labels[pending[good]])
         pending = pending[~good]
     return result, classes
+
+
+def pull_in(norm: Norm, points: Floats, centers: Floats, epsilons: NDArray[np.float64], domain: Domain) -> Floats:
+    """The points moved into the domain and, by their last digits, into the balls, as float64 measures them."""
+    low, high = domain_ends(domain)
+    result = np.clip(points, np.float32(low), np.float32(high))
+    if norm.name == "linf":
+        for _ in range(8):
+            over = np.abs(result.astype(np.float64) - centers) > epsilons[:, None]
+            if not over.any():
+                break
+            result = np.where(over, np.nextafter(result, centers), result)
+        return np.asarray(result, dtype=np.float32)
+    for scale in (1.0, 1 - 2e-7, 1 - 1e-6, 1 - 1e-5, 0.0):
+        over = distances(norm, result, centers) > epsilons
+        if not over.any():
+            break
+        shorter = centers[over] + scale * (result[over].astype(np.float64) - centers[over])
+        result[over] = shorter.astype(np.float32)
+    return result

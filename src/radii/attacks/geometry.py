@@ -115,3 +115,26 @@ def steepest(norm: Norm, grad: Tensor, share: float = 0.05) -> Tensor:
     threshold = grad.abs().topk(count, dim=1).values[:, -1:]
     chosen = torch.where((grad.abs() >= threshold) & (grad != 0), grad.sign(), 0.0)
     return -chosen / chosen.abs().sum(1, keepdim=True).clamp_min(1.0)
+
+
+def lowest_in_ball(norm: Norm, grad: Tensor, radius: Tensor, room: Room) -> Tensor:
+    """The δ of the ball and the room at which grad·δ is least: the best answer to a linear function."""
+    space, size = room.along(-grad), grad.abs()
+    limit = radius[:, None]
+    if norm.name == "linf":
+        return -grad.sign() * torch.minimum(limit, space)
+    if norm.name == "l1":
+        order = size.argsort(dim=1, descending=True)
+        wide = torch.where(size > 0, torch.minimum(space, limit), 0.0).gather(1, order)
+        left = (limit - torch.nn.functional.pad(wide.cumsum(1), (1, -1))).clamp_min(0.0)
+        return -grad.sign() * torch.zeros_like(size).scatter(1, order, torch.minimum(wide, left))
+    space = torch.minimum(space, limit)
+    # δ = min(t·|grad|, room) with the t at which its length is the radius; t = √d·radius over the largest entry is
+    # enough, and where even the whole room is shorter than the radius, bisection ends at it.
+    unit = size / size.amax(1, keepdim=True).clamp_min(1e-30)
+    low, high = torch.zeros_like(limit), (space / unit.clamp_min(1e-6)).amax(1, keepdim=True)
+    for _ in range(2 * _BISECT):
+        middle = (low + high) / 2
+        inside = sizes(norm, torch.minimum(middle * unit, space))[:, None] <= limit
+        low, high = torch.where(inside, middle, low), torch.where(inside, high, middle)
+    return -grad.sign() * torch.minimum(low * unit, space)

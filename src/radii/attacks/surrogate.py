@@ -7,6 +7,7 @@ true gradient). What is found with such a gradient is always judged by the exact
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -84,12 +85,20 @@ class Surface:
 
     def slope(self, x: Tensor, labels: Tensor, targets: Tensor, leak: Tensor) -> tuple[Tensor, Tensor]:
         """The margins of flat rows and their (leaky) gradients."""
+        return self.differentiate(x, leak, lambda outputs: _margin(outputs, labels, targets))
+
+    def differentiate(self, x: Tensor, leak: Tensor, value: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+        """A number for each flat row, computed from its outputs, and its (leaky) gradient."""
         self.evaluations += x.shape[0]
         with torch.enable_grad():
             x = x.detach().requires_grad_(True)
-            margin = _margin(self._outputs(x, leak), labels, targets)
-            (grad,) = torch.autograd.grad(margin.sum(), x)
-        return margin.detach(), torch.nan_to_num(grad)
+            result = value(self._outputs(x, leak))
+            (grad,) = torch.autograd.grad(result.sum(), x)
+        return result.detach(), torch.nan_to_num(grad)
+
+    def rectify(self, outputs: Tensor, leak: Tensor) -> Tensor:
+        """The network's own outputs from those of this surface: without the added column, behind the last ReLU."""
+        return _gate(outputs[:, : self.classes], leak, 0.0, torch.inf) if self.rectified else outputs
 
 
 def _without_dust(graph: Graph) -> Graph:

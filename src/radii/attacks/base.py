@@ -1,0 +1,87 @@
+"""What every attack that decides queries shares: checks, groups, budgets, replays. A new attack writes `search`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from radii.attacks.exact import Floats
+from radii.decide import Budget, Clock, replay
+from radii.models.classifier import Classifier
+from radii.problem import Answer, Lipschitz, Norm, Query, Reason, Witness
+
+Candidates = Iterator[Floats]
+"""Batches of points, one a query, NaN where there is none: each is replayed until every query is broken."""
+
+
+@dataclass(frozen=True)
+class Attack(ABC):
+    """A decider that looks for witnesses: BROKEN with one that was replayed, else UNKNOWN. Its fields identify it."""
+
+    @property
+    def identity(self) -> str:
+        return repr(self)
+
+    @property
+    def proves(self) -> bool:
+        return False
+
+    @property
+    def refutes(self) -> bool:
+        return True
+
+    def supports(self, query: Query) -> str:
+        """Why this attack cannot try a query; empty when it can."""
+        return "not a property of the outputs alone" if isinstance(query.property, Lipschitz) else ""
+
+    @abstractmethod
+    def search(self, classifier: Classifier, queries: Sequence[Query]) -> Candidates:
+        """Candidates for queries of one norm, in rounds; a round costs little enough to look at the clock after it."""
+
+    def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
+        """One answer a query, in order; queries of one norm share their batches."""
+        answers: dict[int, Answer] = {}
+        groups: dict[Norm, list[int]] = {}
+        for i, query in enumerate(queries):
+            classifier.check_inputs(query.instance.x[None], [query.instance.label])
+            why = self.supports(query)
+            if why:
+                answers[i] = Answer.unknown(Reason.UNSUPPORTED, why)
+            else:
+                query.property.violations(classifier.classes, query.instance.label, np.zeros(classifier.classes))
+                groups.setdefault(query.norm, []).append(i)
+        for members in groups.values():
+            answers.update(zip(members, self._group(classifier, [queries[i] for i in members], budget)))
+        return [answers[i] for i in range(len(queries))]
+
+    def _group(self, classifier: Classifier, queries: list[Query], budget: Budget) -> list[Answer]:
+        clock = Clock()
+        found: dict[int, Witness] = {}
+        limit = np.inf if budget.seconds is None else budget.seconds * len(queries)
+        late = False
+        for points in self.search(classifier, queries):
+            found.update(_replayed(classifier, queries, points, found.__contains__))
+            late = clock.cpu > limit
+            if late or len(found) == len(queries):
+                break
+        cost = {"cpu_seconds": clock.cpu / len(queries), "wall_seconds": clock.wall / len(queries)}
+        reason = Reason.TIME if late else Reason.INCOMPLETE
+        return [
+            Answer.broken(found[i], **cost)
+            if i in found
+            else Answer.unknown(reason, f"{type(self).__name__} found no witness", **cost)
+            for i in range(len(queries))
+        ]
+
+
+def _replayed(
+    classifier: Classifier, queries: list[Query], points: Floats, skip: Callable[[int], bool]
+) -> Iterator[tuple[int, Witness]]:
+    for i, (query, point) in enumerate(zip(queries, points)):
+        if not skip(i) and np.isfinite(point).all():
+            witness = replay(classifier, query, point)
+            if witness is not None:
+                yield i, witness
