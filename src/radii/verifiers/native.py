@@ -17,11 +17,12 @@ from radii.bounds.region import Region
 from radii.decide import Budget, Clock, replay, witness_at
 from radii.errors import InputError
 from radii.models.classifier import Classifier
-from radii.problem import Answer, Instance, Norm, Proof, Property, Query, Radius, Reason, Witness
+from radii.problem import Answer, Instance, Norm, Proof, Property, Query, Radius, Reason, SpecQuery, Witness
 from radii.problem.radius import Cost
 from radii.verifiers.margins import margins
 from radii.verifiers.meter import Meter
 from radii.verifiers.pursuit import Pursuit
+from radii.verifiers.spec import decide_spec
 
 REFINED = 24  # points a refinement starts from
 PROOF = Proof("branch and bound", "real", "radii native")
@@ -79,6 +80,10 @@ class Native:
         """ROBUST, BROKEN or UNKNOWN for each query at its ε."""
         refuse_unsupported(classifier.graph)
         return [self._decide(classifier, query, budget) for query in queries]
+
+    def decide_spec(self, classifier: Classifier, query: SpecQuery, budget: Budget) -> Answer:
+        """ROBUST, BROKEN or UNKNOWN for any linear specification over a box of inputs."""
+        return decide_spec(classifier, query, budget, self.seed)
 
     def _decide(self, classifier: Classifier, query: Query, budget: Budget) -> Answer:
         clock = Clock()

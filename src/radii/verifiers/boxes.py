@@ -1,0 +1,153 @@
+"""Boxes: input splitting for networks with few inputs, in batches, worst box first.
+
+A clause is met nowhere in a box when the lower bound of any one of its rows is above 0 there. A box with a clause left
+open is halved along the input that moves the row nearest to closing most. The halves cover the box, share only a face and
+start from the bounds proven on the whole, so when no box is open no input violates the specification.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor
+
+from radii.bounds.region import Region
+from radii.bounds.root import bound_root
+from radii.models.graph import Graph
+from radii.problem import LINF
+
+BATCH = 512
+WORK = 2**26  # coefficients of all hidden neurons of a batch: what decides how many boxes go together
+NARROW = 2.0**-44  # of the size of its ends: a box this thin is not split further, rounding would eat the gain
+
+
+@dataclass(frozen=True, eq=False)
+class Goals:
+    """What must stay positive: a lowered float64 graph whose outputs are all rows, and the rows of each clause."""
+
+    graph: Graph
+    members: Tensor  # (clauses, most rows) int64; shorter clauses repeat a row
+
+    def of(self, rows: Tensor) -> Tensor:
+        """The greatest row of each clause, (…, clauses) from (…, rows): a clause is met where it is at most 0."""
+        return rows[..., self.members].amax(-1)
+
+    def nearest(self, rows: Tensor) -> Tensor:
+        """Which row that is, (…, clauses)."""
+        place = rows[..., self.members].argmax(-1, keepdim=True)
+        return self.members.expand(*place.shape[:-1], -1).gather(-1, place)[..., 0]
+
+
+def region_of(low: Tensor, high: Tensor) -> Region:
+    """A batch of boxes as regions, rounded outwards; a side without width stays without."""
+    middle = torch.minimum(torch.maximum(0.5 * low + 0.5 * high, low), high)
+    infinite = torch.full_like(low, torch.inf)
+    down, up = middle - low, high - middle
+    down = torch.where(down > 0, torch.nextafter(down, infinite), torch.zeros_like(down))
+    up = torch.where(up > 0, torch.nextafter(up, infinite), torch.zeros_like(up))
+    return Region(middle, torch.maximum(down, up).amax(1).clamp_min(1e-300), LINF, down, up)
+
+
+@dataclass(eq=False)
+class Boxes:
+    """Open boxes; all tensors have the boxes along their first dimension."""
+
+    low: Tensor  # (boxes, d) float64
+    high: Tensor
+    bound: Tensor  # (boxes,) the least lower bound of an open clause: how far the box is from being closed
+    axis: Tensor  # (boxes,) which input to halve
+    hidden_low: Tensor  # (boxes, neurons) bounds of all ReLU inputs
+    hidden_high: Tensor
+
+    def pick(self, index: Tensor) -> Boxes:
+        """These boxes, repeated and ordered as asked."""
+        return Boxes(*(getattr(self, f.name)[index] for f in fields(self)))
+
+    def __len__(self) -> int:
+        return int(self.low.shape[0])
+
+    @staticmethod
+    def join(parts: list[Boxes]) -> Boxes:
+        """All boxes of several batches."""
+        return Boxes(*(torch.cat([getattr(p, f.name) for p in parts]) for f in fields(Boxes)))
+
+    @property
+    def nbytes(self) -> int:
+        """What the boxes occupy."""
+        return sum(getattr(self, f.name).nbytes for f in fields(self))
+
+
+class Cover:
+    """Branch and bound over boxes; `points` are where the latest boxes came nearest to a violation."""
+
+    def __init__(self, goals: Goals, low: Tensor, high: Tensor) -> None:
+        self.goals = goals
+        self.relus = {i: n.size for i, n in enumerate(goals.graph.nodes) if _is_relu(goals.graph, i)}
+        neurons = max(1, sum(self.relus.values()))
+        width = max(node.size for node in goals.graph.nodes)
+        self.batch = max(1, min(BATCH, WORK // (neurons * width)))
+        self.visited = 0
+        self.stuck = False  # whether a box too thin to split is open: no proof can come any more
+        self.points = low.new_zeros((0, low.shape[-1]))
+        self.open = self._bound(low.reshape(1, -1), high.reshape(1, -1), None)
+
+    @property
+    def done(self) -> bool:
+        """Whether no box is open: the specification is violated nowhere."""
+        return len(self.open) == 0
+
+    def step(self) -> None:
+        """Halves the boxes farthest from being closed and bounds the halves."""
+        order = torch.argsort(self.open.bound)
+        take, rest = self.open.pick(order[: self.batch // 2 + 1]), self.open.pick(order[self.batch // 2 + 1 :])
+        rows = torch.arange(len(take))
+        low, high = take.low[rows, take.axis], take.high[rows, take.axis]
+        middle = 0.5 * low + 0.5 * high
+        thin = ~((high - low) > NARROW * torch.maximum(low.abs(), high.abs())) | ~(low < middle) | ~(middle < high)
+        if bool(thin.any()):
+            self.stuck = True
+            return
+        first_high, second_low = take.high.clone(), take.low.clone()
+        first_high[rows, take.axis] = middle
+        second_low[rows, take.axis] = middle
+        kept = self._bound(torch.cat([take.low, second_low]), torch.cat([first_high, take.high]), take)
+        self.open = Boxes.join([rest, kept])
+
+    def _bound(self, low: Tensor, high: Tensor, parents: Boxes | None) -> Boxes:
+        """The boxes of these that stay open."""
+        self.visited += len(low)
+        goals, region = self.goals, region_of(low, high)
+        root = bound_root(goals.graph, region, self._known(parents))
+        unit = torch.eye(goals.graph.nodes[-1].size, dtype=torch.float64).expand(len(low), -1, -1)
+        linear = root.margins(unit)
+        lowest = region.lowest(linear.a, linear.shifted())
+        # Written so that NaN stays open: only a bound above 0 closes a clause.
+        lowest = torch.nan_to_num(lowest, nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf)
+        bounds = goals.of(lowest)
+        proved = bounds > 0
+        left = (~proved.all(1)).nonzero()[:, 0]
+        worst, clause = bounds[left].min(1)
+        row = goals.nearest(lowest[left]).gather(1, clause[:, None])[:, 0]
+        a = linear.a[left, row]
+        room = (high - low)[left]
+        self.points = torch.cat([region.center[left], region.rows(left).minimiser(a[:, None])[:, 0]])
+        smear = torch.nan_to_num(a.abs(), nan=1.0, posinf=1.0) * room + 1e-9 * room
+        hidden = [root.lines[k] for k in self.relus]
+        ends = (torch.cat([low.new_zeros((len(low), 0)), *(getattr(h, f) for h in hidden)], 1) for f in ("low", "high"))
+        return Boxes(low[left], high[left], worst, smear.argmax(1), *(e[left] for e in ends))
+
+    def _known(self, parents: Boxes | None) -> dict[int, tuple[Tensor, Tensor]] | None:
+        """The bounds that both halves take over from their parents."""
+        if parents is None:
+            return None
+        sizes = list(self.relus.values())
+        low = torch.cat([parents.hidden_low] * 2).split(sizes, 1) if sizes else ()
+        high = torch.cat([parents.hidden_high] * 2).split(sizes, 1) if sizes else ()
+        return {k: (a, b) for k, a, b in zip(self.relus, low, high)}
+
+
+def _is_relu(graph: Graph, index: int) -> bool:
+    from radii.models.operators import Relu
+
+    return isinstance(graph.nodes[index].operator, Relu)
