@@ -263,11 +263,29 @@ def _move(
 
 
 def _score(sweep: _Sweep, z: Tensor, relaxation: _Relaxation) -> Tensor:
-    """How far each undecided neuron's line is from its ReLU at the relaxed minimiser, weighted: what a split could win."""
+    """What each undecided neuron's upper line costs the bound, and a little of how far its line is off at the minimiser."""
     size = sweep.v.abs()
+    cost = relaxation.lift * (-sweep.v).clamp_min(0.0)
     gap = (sweep.slope * z + sweep.offset - z.clamp_min(0.0)).abs() * size
-    gain = gap + 0.1 * relaxation.lift * size
+    gain = cost + 0.01 * gap + 1e-3 * relaxation.lift * size
     return torch.where(relaxation.unstable, gain, torch.zeros_like(gain))
+
+
+def fix(nodes: Nodes, at: Tensor) -> Nodes:
+    """Both children of every node, with neuron `at` (one a node) fixed active, then all of them fixed inactive."""
+    rows = torch.arange(len(nodes))
+    up, down = nodes.pick(rows), nodes.pick(rows)
+    up.low[rows, at] = 0.0
+    up.sign[rows, at] = 1
+    down.high[rows, at] = 0.0
+    down.sign[rows, at] = -1
+    return Nodes.join([up, down])
+
+
+def best_splits(nodes: Nodes) -> Tensor:
+    """The best-scored undecided neuron of every node; every node must have one."""
+    undecided = (nodes.low < 0) & (nodes.high > 0)
+    return torch.where(undecided, nodes.score + 1e-30, torch.full_like(nodes.score, -1.0)).argmax(1)
 
 
 def refine(problem: Problem, nodes: Nodes) -> Tensor:

@@ -1,13 +1,15 @@
 """Pursuit: narrowing one instance's radius with trees, from the attack's upper end down and from proven goals up.
 
-The first goal is `upper` − tolerance. If its tree does not close soon, a ladder of smaller goals raises `lower`, and what
-remains of the budget goes to the smallest goal that failed. At any moment [lower, upper] is valid.
+The first goal is `upper` − tolerance, tried briefly. If its tree does not close, goals that the root bounds prove are found
+by bisection, and from there a ladder goes up: what trees cost grows about exponentially with the goal, so the next goal is
+the one whose predicted cost fits the budget that is left. At any moment [lower, upper] is valid.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -21,10 +23,13 @@ from radii.verifiers.margins import Margins
 from radii.verifiers.meter import Meter
 from radii.verifiers.tree import Tree
 
-FIRST_SHARE = 0.3  # of the budget, for the final goal before the ladder
-RUNG_SHARE = 0.15
-HOPELESS = 0.44  # open nodes over visited nodes: almost nothing closes
-TRIAL = 300  # nodes before a tree can be called hopeless
+FIRST_SHARE = 0.06  # of the budget, for the final goal before the ladder
+ROOT_SHARE = 0.1  # for the bisection by root bounds
+ROOT_NODES = 40  # a tree that needs more is not proven at its root
+RUNG_SHARE = 0.35  # of what is left, what the next goal is predicted to cost
+PATIENCE = 2.0  # how much more than predicted it may cost
+STEEP = (5.0, 400.0)  # log(cost) grows at least and at most so much when the goal doubles
+REBUILD = 0.97  # a goal that shrank to this part of the tree's ball wants a new tree
 MEMORY = 2**31  # bytes of open nodes
 
 
@@ -42,7 +47,6 @@ class Pursuit:
     lower: float = 0.0
     proven: bool = False  # whether `lower` was proven at all
     stopped: Reason | None = None
-    trees: dict[float, Tree] = field(default_factory=dict)
 
     def goal(self) -> float:
         """The largest radius worth proving."""
@@ -60,32 +64,71 @@ class Pursuit:
     def run(self) -> None:
         """Narrows the radius until it is closed or the budget is used up."""
         with torch.no_grad():
-            self._try(self.goal(), FIRST_SHARE)
-            failed = self.goal()
+            if not self._unlimited and not self._try(self.goal(), FIRST_SHARE):
+                self._find_root()
+                self._climb()
             while not self.finished and self.stopped is None:
-                failed = min(failed, self.goal())
-                if failed - self.lower <= max(0.5 * self.tolerance, 0.01 * failed):
-                    self._resume(failed)
-                    failed = self.goal()
-                    continue
-                middle = 0.5 * (self.lower + failed)
-                if not self._try(middle, RUNG_SHARE):
-                    failed = min(middle, self.goal())
+                self._try(self.goal(), None)
+
+    @property
+    def _unlimited(self) -> bool:
+        return self.meter.budget.seconds is None and self.meter.budget.nodes is None
+
+    def _find_root(self) -> None:
+        """The largest goal, roughly, that needs hardly more than root bounds."""
+        failed, until = self.goal(), self.meter.share + ROOT_SHARE
+        while self.stopped is None and self.meter.share < until and failed - self.lower > 0.04 * failed:
+            middle = 0.5 * (self.lower + failed)
+            if not self._try(middle, ROOT_SHARE, ROOT_NODES):
+                failed = middle
+            failed = min(failed, self.goal())
+
+    def _climb(self) -> None:
+        """Goals of growing cost, each predicted from the ones before."""
+        steps: list[tuple[float, float]] = []  # (goal, share of the budget) of proven goals
+        failed: float | None = None
+        while not self.finished and self.stopped is None:
+            left = 1.0 - self.meter.share
+            goal = self._next_goal(steps, failed, left)
+            before = self.meter.share
+            if self._try(goal, PATIENCE * RUNG_SHARE * left):
+                steps.append((goal, max(self.meter.share - before, 1e-6)))
+                failed = None if failed is None or failed <= self.lower * 1.001 else failed
+            else:
+                failed = goal
+
+    def _next_goal(self, steps: list[tuple[float, float]], failed: float | None, left: float) -> float:
+        """The goal whose predicted cost is a fixed part of what is left."""
+        top = self.goal()
+        if failed is not None:
+            return min(top, 0.5 * (self.lower + failed))
+        if len(steps) < 2 or steps[-1][0] <= steps[-2][0]:
+            return min(top, self.lower + max(0.03 * (top - self.lower), 0.01 * top))
+        (g1, c1), (g2, c2) = steps[-2:]
+        growth = math.log(max(c2 / c1, 1.0 + 1e-9)) / max(math.log(g2 / g1), 1e-9)
+        growth = min(max(growth, STEEP[0]), STEEP[1])
+        factor = max(RUNG_SHARE * left / c2, 1.2)
+        return min(
+            top, max(g2, self.lower) * factor ** (1.0 / growth), self.lower + 0.5 * (top - self.lower) + 0.01 * top
+        )
 
     def decide(self, goal: float) -> None:
         """Proves or refutes one goal."""
         with torch.no_grad():
-            self._work(self._tree(goal), None)
+            self._try(goal, None)
 
-    def _resume(self, goal: float) -> None:
-        """Gives the rest of the budget to the smallest goal that failed (its paused tree if there is one)."""
-        self._work(self.trees.get(goal) or self._tree(goal), None)
-
-    def _try(self, goal: float, share: float) -> bool:
+    def _try(self, goal: float, share: float | None, nodes: int | None = None) -> bool:
+        """Whether a goal was proven within a share of the budget (all of it when None) and so many nodes."""
         if self.meter.over is not None:
             self.stopped = self.meter.over
             return False
-        return self._work(self._tree(goal), self.meter.share + share)
+        until = None if share is None else self.meter.share + share
+        while not self._work(self._tree(goal), until, nodes):
+            # A nearer witness was met: bounds on the smaller ball are much tighter, so start again there.
+            if self.stopped is not None or not self.goal() < REBUILD * goal:
+                return False
+            goal = self.goal()
+        return True
 
     def _tree(self, goal: float) -> Tree:
         """The tree of a goal, its roots bounded."""
@@ -100,12 +143,12 @@ class Pursuit:
             tree.start()
         else:
             tree.open = tree.problem.roots()
-        self.trees = {goal: tree}
         self.meter.nodes += len(self.margins.rows)
         return tree
 
-    def _work(self, tree: Tree, until: float | None) -> bool:
-        """Runs a tree until it is done, has used its share, or looks hopeless; learns from it what can be learnt."""
+    def _work(self, tree: Tree, until: float | None, nodes: int | None = None) -> bool:
+        """Runs a tree until it is done or has used its share; learns from it what can be learnt."""
+        size = tree.goal
         while True:
             self._learn(tree)
             if tree.done:
@@ -113,11 +156,12 @@ class Pursuit:
             self.stopped = self.meter.over
             if self.stopped is not None:
                 return False
-            if until is not None and (self.meter.share >= until or self._hopeless(tree)):
+            if until is not None and self.meter.share >= until or nodes is not None and tree.visited > nodes:
+                return False
+            if tree.goal < REBUILD * size:
                 return False
             if len(tree.open or ()) * tree.node_bytes > MEMORY:
-                if until is None:
-                    self.stopped = Reason.MEMORY
+                self.stopped = Reason.MEMORY if until is None else None
                 return False
             before = tree.visited
             moved = tree.step()
@@ -142,7 +186,3 @@ class Pursuit:
         if tree.lower > self.lower or tree.done:
             self.lower = max(self.lower, tree.lower)
             self.proven = self.proven or tree.lower > 0
-
-    @staticmethod
-    def _hopeless(tree: Tree) -> bool:
-        return tree.visited >= TRIAL and len(tree.open or ()) > HOPELESS * tree.visited

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from radii.bounds.nodes import Nodes, Problem, climb, refine
+from radii.bounds.nodes import Nodes, Problem, best_splits, climb, fix, refine
 from radii.verifiers.leaf import settle
 
 FIRST_STEPS = 12
@@ -71,7 +71,8 @@ class Tree:
         )
         count = min(self.batch, int(free.sum()))
         take, rest = order[:count], order[count:]
-        kept = self._bound(split(self.open.pick(take)), STEPS)
+        parents = self.open.pick(take)
+        kept = self._bound(fix(parents, best_splits(parents)), STEPS)
         self.open = Nodes.join([self.open.pick(rest), kept])
         return True
 
@@ -116,17 +117,3 @@ class Tree:
     def _alive(nodes: Nodes, lowest: Tensor) -> Nodes:
         # Written so that NaN stays open: only a bound above 0 closes a node.
         return nodes.pick((~(lowest > 0)).nonzero()[:, 0])
-
-
-def split(nodes: Nodes) -> Nodes:
-    """Both children of every node, split at its best-scored undecided neuron; every node must have one."""
-    undecided = (nodes.low < 0) & (nodes.high > 0)
-    score = torch.where(undecided, nodes.score + 1e-30, torch.full_like(nodes.score, -1.0))
-    at = score.argmax(1)
-    rows = torch.arange(len(nodes))
-    up, down = nodes.pick(rows), nodes.pick(rows)
-    up.low[rows, at] = 0.0
-    up.sign[rows, at] = 1
-    down.high[rows, at] = 0.0
-    down.sign[rows, at] = -1
-    return Nodes.join([up, down])
