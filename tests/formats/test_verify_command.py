@@ -195,6 +195,7 @@ def test_the_scripts_refuse_another_version(name: str) -> None:
     assert "expected" in done.stderr
 
 
+@pytest.mark.slow
 def test_run_instance(tmp_path: Path, model: Path) -> None:
     corner = SpecQuery(np.zeros(2), np.zeros(2), OutputSpec((Clause(np.zeros((1, 3)), np.zeros(1)),)))
     query, out = tmp_path / "q.vnnlib", tmp_path / "out.txt"

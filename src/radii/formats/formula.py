@@ -89,16 +89,22 @@ class Reader:
 
     def _product(self, parts: Iterable[list[Conjunction]], at: int) -> list[Conjunction]:
         result: list[Conjunction] = [()]
+        common: list[Bound | Row] = []  # of parts with one case, which need no multiplying
         for part in parts:
+            if len(part) == 1:
+                common.extend(part[0])
+                continue
             if len(result) * len(part) > MOST_CLAUSES:
                 raise self._fail(f"expected at most {MOST_CLAUSES} cases, got more; split the query", at)
             result = [(*left, *right) for left, right in product(result, part)]
-        return result
+        return [(*common, *case) for case in result]
 
     def _comparison(self, head: str, tree: Group) -> list[Conjunction]:
         sides = _joined(tree.items[1:])
         if len(sides) != 2:
             raise self._fail(f"expected two sides of {head}, got {len(sides)}", tree.at)
+        if head in ("<=", ">=") and (bound := self._plain_bound(head, *sides)) is not None:
+            return [(bound,)]
         left, right = (self._linear(side) for side in sides)
         difference = left.plus(right.scaled(Fraction(-1)))
         try:
@@ -108,6 +114,15 @@ class Reader:
             ]
         except OverflowError:
             raise self._fail("expected numbers in the range of float64, got larger ones", tree.at) from None
+
+    def _plain_bound(self, head: str, name: Tree, value: Tree) -> Bound | None:
+        """input ≤ number or input ≥ number, by far the most common condition, without any algebra."""
+        if not (isinstance(name, Atom) and isinstance(value, Atom) and _NUMBER.fullmatch(value.text)):
+            return None
+        variable, number = self._resolve(name.text), float(value.text)
+        if variable is None or variable.output or not math.isfinite(number):
+            return None
+        return Bound(variable.index, head == "<=", number, False)
 
     def _atom(self, difference: _Linear, strict: bool, at: int) -> Bound | Row:
         """difference ≤ 0 (or < 0) as a bound on one input or a row over outputs."""

@@ -10,7 +10,7 @@ from typing import TextIO
 from radii.errors import FormatError
 
 _BLANK = re.compile(r"(?:\s+|;[^\n]*(?:\n|\Z))*")
-_TOKEN = re.compile(r'[()]|\s+|;[^\n]*|"[^"\n]*"|\[[^\]()]*\]|[^\s()\[\];"]+')
+_TOKEN = re.compile(r'\s*([()]|[^\s()\[\];"]+|;[^\n]*|"[^"\n]*"|\[[^\]()]*\])')
 _PIECE = 1 << 20
 _DEEPEST = 500  # nesting; deeper is not a specification but an accident
 
@@ -119,7 +119,7 @@ def _parse(source: Source) -> tuple[Group, int] | None:
     stack: list[tuple[list[Tree], int]] = []
     position = source.pos
     while (match := _TOKEN.match(text, position)) is not None:
-        token, start, position = match.group(), position, match.end()
+        token, start, position = match[1], match.start(1), match.end()
         first = token[0]
         if first == "(":
             stack.append(([], base + start))
@@ -131,9 +131,10 @@ def _parse(source: Source) -> tuple[Group, int] | None:
             if not stack:
                 return group, position
             stack[-1][0].append(group)
-        elif first != ";" and not first.isspace():
+        elif first != ";":
             stack[-1][0].append(Atom(token, base + start))
+    rest = text[position:].lstrip()
     # A quote or bracket that the window cuts may still be closed in the next piece.
-    if position < len(text) and text[position] not in '"[':
-        raise source.error(f"unexpected character {text[position]!r}", base + position)
+    if rest and rest[0] not in '"[':
+        raise source.error(f"unexpected character {rest[0]!r}", base + len(text) - len(rest))
     return None

@@ -33,8 +33,8 @@ def read_vnnlib(path: str | Path) -> VnnlibProblem:
     """What a VNN-LIB file asks; gzipped files are recognised by their content."""
     file = Path(path)
     try:
-        with file.open("rb") as raw:
-            zipped = raw.read(2) == b"\x1f\x8b"
+        with file.open("rb") as head:
+            zipped = head.read(2) == b"\x1f\x8b"
         with (
             gzip.open(file, "rb") if zipped else file.open("rb") as raw,
             io.TextIOWrapper(raw, encoding="utf-8") as text,
