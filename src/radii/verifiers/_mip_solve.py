@@ -58,7 +58,12 @@ def solve(name: str, mip: Mip, limits: Limits) -> Solved:
     """The optimum of the program, or what was known when a limit was met."""
     package, extra = PACKAGES[choice(name, "milp solver", PACKAGES)]
     module = optional(package, extra, f"the {name} back end of milp")
-    return {"highs": _highs, "scip": _scip, "gurobi": _gurobi}[name](module, mip, limits)
+    try:
+        return {"highs": _highs, "scip": _scip, "gurobi": _gurobi}[name](module, mip, limits)
+    except MemoryError:
+        return Solved("memory", detail="out of memory")
+    except Exception as error:  # whatever a solver's library throws is its failure, and an answer
+        return Solved("error", detail=f"{type(error).__name__}: {error}")
 
 
 def _resident() -> int:
@@ -212,7 +217,9 @@ def _scip_handler(pyscipopt: Any, watch: _Watch, inputs: list[Any]) -> Any:
                 best = self.model.getBestSol()
                 solution = [self.model.getSolVal(best, one) for one in inputs]
             bound = float(self.model.getDualbound())
-            if watch(bound if abs(bound) < 1e19 else -math.inf, solution):
+            enough = watch(bound if abs(bound) < 1e19 else -math.inf, solution)
+            # SCIP refuses to be interrupted between its stages; the next event will do.
+            if enough and self.model.getStage() == pyscipopt.SCIP_STAGE.SOLVING:
                 self.model.interruptSolve()
 
     return Handler()
