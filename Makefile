@@ -15,12 +15,13 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 # PyTorch always comes through constraints.txt: without the pin, pip may fetch gigabytes of GPU packages.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
-.PHONY: help setup demo test lint types unit system bench docs clean
+.PHONY: help setup demo test lint types unit system bench pictures docs clean
 
 help:
 	@echo "make demo    radii on three shipped networks, under a minute; pictures and tables in $(OUT)"
 	@echo "make test    format, lint, types and all tests"
 	@echo "make docs    the documentation site, in site/"
+	@echo "make pictures  the demo, and its pictures into docs/pictures"
 	@echo "make bench   the benchmarks (BENCH=quick for a tenth of the work)"
 	@echo "make setup   only the virtual environment in $(VENV)"
 	@echo "make clean   remove what the other targets made"
@@ -61,6 +62,11 @@ system:
 
 bench: setup
 	$(BIN)/python benchmarks/run.py $(BENCH)
+
+# The pictures of the README and the site, from a real run.
+pictures: demo
+	mkdir -p docs/pictures
+	cp $(OUT)/robust-accuracy.png $(OUT)/fooled.png docs/pictures/
 
 docs: setup
 	$(BIN)/mkdocs build --strict --quiet
