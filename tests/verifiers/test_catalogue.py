@@ -1,0 +1,138 @@
+"""Verifiers by name: built in, commands, and those of another package that is really installed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from radii.decide import Decider
+from radii.errors import InputError, ToolMissing
+from radii.verifiers.catalogue import available, make
+from radii.verifiers.command import Command
+from radii.verifiers.milp import Milp
+from radii.verifiers.portfolio import Portfolio
+
+PLUGIN = '''
+from dataclasses import dataclass
+from radii.problem import Answer, Reason
+
+@dataclass(frozen=True)
+class Shrug:
+    """Never knows."""
+    mood: str = "calm"
+    identity: str = "shrug 1"
+    proves: bool = True
+    refutes: bool = False
+
+    def decide(self, classifier, queries, budget):
+        return [Answer.unknown(Reason.INCOMPLETE, self.mood) for _ in queries]
+'''
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch):
+    """A distribution with an entry point, laid out as an installer leaves it."""
+    (tmp_path / "shrugger.py").write_text(PLUGIN)
+    info = tmp_path / "radii_shrug-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: radii-shrug\nVersion: 1.0\n")
+    points = "[radii.verifiers]\nshrug = shrugger:Shrug\nbroken = shrugger:Absent\nmilp = shrugger:Shrug\n"
+    (info / "entry_points.txt").write_text(points)
+    (info / "RECORD").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    sys.modules.pop("shrugger", None)
+
+
+def test_built_in_names_make_deciders():
+    for name in ("native", "milp", "smt", "marabou", "attack", "attack-only", "bounds", "bounds-only", "portfolio"):
+        decider = make(name)
+        assert isinstance(decider, Decider)
+        assert decider.identity
+    assert make({"name": "milp", "solver": "scip"}) == Milp("scip")
+    assert isinstance(make({"portfolio": ["attack", {"name": "milp"}]}), Portfolio)
+    assert make(Milp()) == Milp()
+
+
+def test_commands_by_line_template_and_mapping():
+    text = "tool {network} {query}"
+    assert make(text) == make({"command": text}) == Command(text)
+    assert make("vibecheck").command.startswith("vibecheck verify")
+    assert make({"command": "nnenum", "cwd": "/opt"}).cwd == "/opt"
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("nativ", "did you mean 'native'"),
+        ({"name": "milp", "sovler": "scip"}, "did you mean 'solver'"),
+        ({"name": "milp", "solver": "cplex"}, "highs"),
+        ({"command": "x {network} {query}", "cdw": "."}, "did you mean 'cwd'"),
+        ({"portfolio": "milp"}, "list"),
+        ({"portfolio": []}, "at least one"),
+        ({"solver": "scip"}, "expected a key"),
+        (7, "expected a name"),
+    ],
+)
+def test_bad_names_and_options_are_refused(what, words):
+    with pytest.raises(InputError, match=words):
+        make(what)
+
+
+def test_the_list_says_what_is_here_and_how_to_get_the_rest():
+    entries = {entry.name: entry for entry in available()}
+    assert {"native", "milp", "smt", "marabou", "attack", "bounds", "portfolio", "command", "vibecheck"} <= set(entries)
+    assert entries["marabou"].proves == "robust (its claim) and broken"
+    for entry in entries.values():
+        assert entry.here or entry.install, entry.name
+
+
+def test_another_package_adds_a_verifier(plugin):
+    entries = {entry.name: entry for entry in available()}
+    assert entries["shrug"].summary == "Never knows."
+    assert entries["shrug"].needs == "radii-shrug"
+    assert make({"name": "shrug", "mood": "cross"}).mood == "cross"
+    assert isinstance(make("milp"), Milp)  # a built-in name cannot be taken
+    assert not entries["broken"].here
+    with pytest.raises(ToolMissing, match="does not load"):
+        make("broken")
+    with pytest.raises(InputError, match="did you mean 'mood'"):
+        make({"name": "shrug", "moood": 1})
+
+
+def test_importing_the_catalogue_loads_no_solver():
+    code = (
+        "import sys, radii.verifiers.catalogue as c; "
+        "print([m for m in ('highspy', 'pyscipopt', 'z3', 'maraboupy', 'gurobipy') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_missing_extra_names_the_line_that_installs_it(tmp_path):
+    """In an interpreter that cannot see the optional packages."""
+    blocker = tmp_path / "sitecustomize.py"
+    blocker.write_text(
+        "import sys, importlib.abc\n"
+        "class Hide(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] in ('maraboupy',): raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, Hide())\n"
+    )
+    code = (
+        "import radii.verifiers.catalogue as c\n"
+        "from radii.errors import ToolMissing\n"
+        "try: c.make('marabou')\nexcept ToolMissing as e: print(e)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": str(tmp_path), "PATH": ""}
+    )
+    assert "pip install 'radii[marabou]'" in done.stdout, done.stderr
+
+
+def test_the_set_up_script_is_there():
+    script = Path(__file__).resolve().parents[2] / "scripts" / "setup_vibecheck.sh"
+    assert "vibecheck-nn" in script.read_text()
