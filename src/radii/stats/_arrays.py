@@ -39,11 +39,11 @@ class Ends:
 
     def proven(self, eps: FloatArray) -> FloatArray:
         """The share of inputs proven robust at each ε."""
-        return 1.0 - np.searchsorted(np.sort(self.low), eps, side="left") / len(self)
+        return np.asarray((len(self) - np.searchsorted(np.sort(self.low), eps, side="left")) / len(self))
 
     def not_broken(self, eps: FloatArray) -> FloatArray:
         """The share of inputs without a witness at each ε."""
-        return 1.0 - np.searchsorted(np.sort(self.high), eps, side="right") / len(self)
+        return np.asarray((len(self) - np.searchsorted(np.sort(self.high), eps, side="right")) / len(self))
 
     def radii(self) -> tuple[FloatArray, FloatArray]:
         """Both ends as radii: equal for an exact radius, 0 for a misclassified input, +inf for an absent upper end."""
