@@ -58,7 +58,7 @@ def test_equals_rational_arithmetic(seed, domain, norm):
 @pytest.mark.parametrize("norm", ["linf", "l1"])
 @pytest.mark.parametrize("seed", range(3))
 def test_equals_linear_programs_over_all_patterns(seed, norm):
-    net = relu_toy(seed, (4, 4, 3, 3))
+    net = relu_toy(seed, (4, 3, 3, 3))
     instance = random_instance(net, seed, reach=0.5)
     truth = all_patterns(layers_of(net), instance.x.astype(np.float64), instance.label, norm)
     assert exact_radius(net, instance.x, instance.label, norm) == pytest.approx(truth, rel=1e-6)
