@@ -12,20 +12,22 @@ class Effort:
     """The stages of `minimum_norm`.
 
     `scout` steps are spent on each of the `targets` likeliest classes; then, `rounds` times, `restarts` attacks of
-    `steps` steps on each of the `keep` nearest of them, gradients leaking as `leaks` say; at last `polish` short steps
-    and `project` projections onto the boundary from the best points.
+    `steps` steps on each of the `keep` nearest of them, from random points as far away as `reaches` say (in units of
+    the nearest distance so far; far starts find what near ones miss), gradients leaking as `leaks` say; at last
+    `polish` short steps and `project` projections onto the boundary from the best points.
     """
 
     name: str
     scout: int = 25
     targets: int = 16
-    keep: int = 4
-    restarts: int = 5
-    steps: int = 40
-    rounds: int = 1
+    keep: int = 9
+    restarts: int = 4
+    steps: int = 30
+    rounds: int = 2
     polish: int = 20
     project: int = 10
-    leaks: tuple[float, ...] = (0.0, 0.05, 0.0, 0.1, 0.0, 0.02, 0.0, 0.3)
+    leaks: tuple[float, ...] = (0.0, 0.05, 0.02, 0.0, 0.1)
+    reaches: tuple[float, ...] = (3.0, 10.0, 1.5, 6.0)
 
     @staticmethod
     def of(value: Effort | str) -> Effort:
@@ -36,8 +38,8 @@ class Effort:
 _EFFORTS = {
     effort.name: effort
     for effort in (
-        Effort("fast", scout=20, keep=1, restarts=2, steps=20, polish=10, project=3),
-        Effort("standard", keep=4, restarts=8, rounds=2),
-        Effort("thorough", scout=40, targets=64, keep=9, restarts=16, steps=60, rounds=4, polish=60),
+        Effort("fast", scout=20, keep=1, restarts=2, steps=20, rounds=1, polish=10, project=3),
+        Effort("standard"),
+        Effort("thorough", scout=40, targets=64, keep=12, restarts=16, steps=40, rounds=5, polish=60, project=20),
     )
 }

@@ -160,10 +160,11 @@ class _Hunt:
         turn = torch.arange(len(index), device=index.device) % effort.restarts + round * effort.restarts
         record = rows.best.reshape(groups, -1).amin(1).repeat_interleave(len(index) // groups)
         typical = record.nan_to_num(posinf=0.1)
-        start = part.room.clamp(part.room.center + 1.5 * typical[:, None] * self.noise[turn])
+        reach = typical * torch.tensor(effort.reaches, device=index.device)[turn % len(effort.reaches)]
+        start = part.room.clamp(part.room.center + reach[:, None] * self.noise[turn])
         leak = torch.tensor(effort.leaks, device=index.device)[turn % len(effort.leaks)]
         part.best = torch.full_like(part.best, torch.inf)
-        in_batches(part, start, leak, shrinking(Schedule(effort.steps)), cap=1.2 * record)
+        in_batches(part, start, leak, shrinking(Schedule(effort.steps)))
         rows.merge(part, index)
 
     def _polish(self, rows: Rows, groups: int) -> None:
