@@ -5,7 +5,7 @@ Layer by layer: intervals first, then backward linear bounds for the neurons tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -42,10 +42,16 @@ class Root:
         return backward(self.graph, len(self.graph.nodes) - 1, rows, self.lines, self.magnitudes)
 
 
-def bound_root(graph: Graph, region: Region, known: dict[int, tuple[Tensor, Tensor]] | None = None) -> Root:
+def bound_root(
+    graph: Graph,
+    region: Region,
+    known: dict[int, tuple[Tensor, Tensor]] | None = None,
+    frozen: Collection[int] = (),
+) -> Root:
     """Bounds of every ReLU's input over the region; `graph` is lowered and in float64.
 
-    `known` holds bounds of ReLU inputs (by ReLU node) that are already proven on a region that contains this one.
+    `known` holds bounds of ReLU inputs (by ReLU node) that are already proven on a region that contains this one; those
+    of `frozen` nodes are taken as they are.
     """
     low0, high0 = of_input(graph, region)
     low, high = [low0], [high0]
@@ -58,7 +64,8 @@ def bound_root(graph: Graph, region: Region, known: dict[int, tuple[Tensor, Tens
             ends = low[before].flatten(1), high[before].flatten(1)
             if known is not None and index in known:
                 ends = torch.maximum(ends[0], known[index][0]), torch.minimum(ends[1], known[index][1])
-            ends = tighten(graph, region, before, ends, lines, magnitudes)
+            if index not in frozen:
+                ends = tighten(graph, region, before, ends, lines, magnitudes)
             shape = low[before].shape
             low[before], high[before] = ends[0].reshape(shape), ends[1].reshape(shape)
             lines[index] = Lines.of(*ends)

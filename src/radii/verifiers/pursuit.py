@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -17,10 +17,11 @@ from torch import Tensor
 from radii.bounds.condense import condense, objectives
 from radii.bounds.nodes import Problem
 from radii.bounds.region import Region
-from radii.bounds.root import bound_root
+from radii.bounds.root import Root, bound_root
 from radii.problem import Reason
 from radii.verifiers.margins import Margins
 from radii.verifiers.meter import Meter
+from radii.verifiers.signs import settle_signs
 from radii.verifiers.tree import Tree
 
 FIRST_SHARE = 0.06  # of the budget, for the final goal before the ladder
@@ -29,6 +30,7 @@ ROOT_NODES = 40  # a tree that needs more is not proven at its root
 RUNG_SHARE = 0.35  # of what is left, what the next goal is predicted to cost
 PATIENCE = 2.0  # how much more than predicted it may cost
 STEEP = (5.0, 400.0)  # log(cost) grows at least and at most so much when the goal doubles
+PLAIN_SHALLOW, PLAIN_DEEP = 600, 64  # nodes of a plain tree before hidden signs are settled
 REBUILD = 0.97  # a goal that shrank to this part of the tree's ball wants a new tree
 MEMORY = 2**31  # bytes of open nodes
 
@@ -47,6 +49,7 @@ class Pursuit:
     lower: float = 0.0
     proven: bool = False  # whether `lower` was proven at all
     stopped: Reason | None = None
+    roots: dict[float, Root] = field(default_factory=dict)  # settled signs, by radius
 
     def goal(self) -> float:
         """The largest radius worth proving."""
@@ -123,19 +126,48 @@ class Pursuit:
             self.stopped = self.meter.over
             return False
         until = None if share is None else self.meter.share + share
-        while not self._work(self._tree(goal), until, nodes):
+        while not self._attempt(goal, until, nodes):
             # A nearer witness was met: bounds on the smaller ball are much tighter, so start again there.
             if self.stopped is not None or not self.goal() < REBUILD * goal:
                 return False
             goal = self.goal()
         return True
 
-    def _tree(self, goal: float) -> Tree:
+    def _attempt(self, goal: float, until: float | None, nodes: int | None) -> bool:
+        """Whether a goal is proven by a plain tree or, if that does not close soon, after the signs are settled."""
+        root = bound_root(self.margins.graph, self.region(goal), self._known(goal))
+        tree = self._tree(root, goal)
+        plain = PLAIN_DEEP if len(tree.problem.net.blocks) > 2 else PLAIN_SHALLOW
+        if nodes is not None and nodes <= plain:
+            return self._work(tree, until, nodes)
+        if self._work(tree, until, plain):
+            return True
+        if self.stopped is not None or self.goal() < REBUILD * goal or not self._within(until):
+            return False
+        root = settle_signs(root, lambda visited: self._count(visited, until))
+        self.roots[goal] = root
+        return self._work(self._tree(root, goal), until, nodes)
+
+    def _count(self, visited: int, until: float | None) -> bool:
+        """Adds to the meter; whether there is time left."""
+        self.meter.nodes += visited
+        return self._within(until)
+
+    def _within(self, until: float | None) -> bool:
+        return self.meter.over is None and (until is None or self.meter.share < until)
+
+    def _known(self, goal: float) -> dict[int, tuple[Tensor, Tensor]] | None:
+        """Bounds proven on the smallest larger ball whose signs were settled."""
+        larger = [size for size in self.roots if size >= goal]
+        if not larger:
+            return None
+        return {k: (v.low, v.high) for k, v in self.roots[min(larger)].lines.items()}
+
+    def _tree(self, root: Root, goal: float) -> Tree:
         """The tree of a goal, its roots bounded."""
-        region, margins = self.region(goal), self.margins
-        root = bound_root(margins.graph, region)
+        margins = self.margins
         linear = root.margins(margins.rows[None])
-        undecided = (~(region.lowest(linear.a, linear.shifted() - margins.shift)[0] > 0)).nonzero()[:, 0]
+        undecided = (~(root.region.lowest(linear.a, linear.shifted() - margins.shift)[0] > 0)).nonzero()[:, 0]
         net = condense(root)
         rows = objectives(root, net, margins.rows[undecided], margins.shift[undecided])
         tree = Tree(Problem.of(net, rows), goal)

@@ -76,6 +76,10 @@ class Tree:
         self.open = Nodes.join([self.open.pick(rest), kept])
         return True
 
+    def bound_children(self, nodes: Nodes) -> Nodes:
+        """Those of these new nodes that stay open."""
+        return self._bound(nodes, STEPS)
+
     def _finish(self) -> bool:
         """Settles nodes in which all signs are fixed; False when that closed none of them."""
         assert self.open is not None

@@ -1,0 +1,172 @@
+"""Signs: hidden branch and bound, layer by layer, that settles the signs of undecided neurons before any margin is asked.
+
+Deep networks are loose because bounds of late layers rest on loose bounds of early ones. From the second undecided layer
+on, every neuron whose other sign no sampled point attains becomes an objective of one batched tree: "z > 0" or "z < 0" on
+the whole ball. What is proven is linear from then on, and later layers are bounded anew. It cascades.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from radii.bounds.condense import Condensed, Rows, condense
+from radii.bounds.nodes import Nodes, Problem, best_splits, fix
+from radii.bounds.region import Region
+from radii.bounds.root import Root, bound_root
+from radii.bounds.rounding import U64
+from radii.models.graph import Graph
+from radii.verifiers.tree import Tree
+
+CAP = 96  # nodes a neuron's sign may cost
+INTERVAL_SHARE = 0.34  # of that, what an end of its interval may cost
+SLACK = 0.4  # of the way from the bound to the value seen, what need not be proven
+BATCH = 192
+SAMPLES = 64
+PUSHES = 4
+
+
+def settle_signs(root: Root, go_on: Callable[[int], bool], cap: int = CAP) -> Root:
+    """A root of the same ball whose later layers know the signs that hidden trees could prove.
+
+    `go_on` is told how many nodes were visited and says whether to go on.
+    """
+    known = {k: (v.low.clone(), v.high.clone()) for k, v in root.lines.items()}
+    attained = _Attained(root.graph, root.region)
+    done: set[int] = set()
+    while True:
+        net = condense(root)
+        layers = [(relu, which, block) for (relu, which), block in zip(net.where, net.blocks)]
+        done.update(layers[0][0] for _ in layers[:1])
+        rest = [layer for layer in layers if layer[0] not in done]
+        if not rest:
+            return root
+        relu, which, block = rest[0]
+        done.add(relu)
+        low, high = _prove_layer(net, block, attained.of(relu, which), go_on, cap)
+        for k, v in root.lines.items():
+            known[k] = (v.low, v.high)
+        ends = root.lines[relu].low.clone(), root.lines[relu].high.clone()
+        ends[0][0, which] = torch.maximum(ends[0][0, which], low)
+        ends[1][0, which] = torch.minimum(ends[1][0, which], high)
+        known[relu] = ends
+        root = bound_root(root.graph, root.region, known, frozen=done)
+        if not go_on(0):
+            return root
+
+
+def _prove_layer(
+    net: Condensed, block: tuple[int, int], attained: tuple[Tensor, Tensor], go_on: Callable[[int], bool], cap: int
+) -> tuple[Tensor, Tensor]:
+    """Bounds of the neurons of a layer that hidden trees prove, given the least and largest values seen.
+
+    A sign that was never seen is asked for; of other neurons, most of the way from the bound to the value seen.
+    """
+    first, last = block
+    least, largest = attained
+    low, high = net.low[first:last], net.high[first:last]
+    low_goal = torch.where(least > 0, torch.zeros_like(low), least - SLACK * (least - low))
+    high_goal = torch.where(largest < 0, torch.zeros_like(high), largest + SLACK * (high - largest))
+    useful = (high - low) > 1e-9
+    # Once one sign is proven the other end does not matter.
+    up = ((least > 0) | (largest >= 0) & useful).nonzero()[:, 0]
+    down = ((largest < 0) | (least <= 0) & useful).nonzero()[:, 0]
+    rows = net.neurons.pick(torch.cat([first + up, first + down]))
+    sign = torch.cat([torch.ones(len(up)), -torch.ones(len(down))]).to(rows.a.dtype)
+    shift = torch.cat([low_goal[up], -high_goal[down]])
+    objectives = Rows(
+        rows.a * sign[:, None],
+        rows.b * sign - shift,
+        (rows.m * sign[:, None])[:, :first],
+        rows.slack + 4 * U64 * (rows.b.abs() + shift.abs()),
+    )
+    caps = torch.where(shift == 0, cap, int(cap * INTERVAL_SHARE))
+    bound = _prove(Problem.of(_truncated(net, first), objectives), go_on, caps)
+    bound = bound - 4 * U64 * (bound.abs() + shift.abs())
+    new_low, new_high = low.clone(), high.clone()
+    new_low[up] = torch.where(bound[: len(up)] >= 0, low_goal[up], low_goal[up] + bound[: len(up)])
+    new_high[down] = torch.where(bound[len(up) :] >= 0, high_goal[down], high_goal[down] - bound[len(up) :])
+    return new_low, new_high
+
+
+def _truncated(net: Condensed, first: int) -> Condensed:
+    """The layers before a neuron index."""
+    blocks = tuple(b for b in net.blocks if b[1] <= first)
+    rows = net.neurons
+    early = Rows(rows.a[:first], rows.b[:first], rows.m[:first, :first], rows.slack[:first])
+    return Condensed(net.region, blocks, early, net.low[:first], net.high[:first], net.where[: len(blocks)])
+
+
+def _prove(problem: Problem, go_on: Callable[[int], bool], caps: Tensor) -> Tensor:
+    """A lower bound of min(objective, 0) for every objective, 0 where it is proven; each may cost so many nodes."""
+    count = len(problem.fine.objectives.b)
+    tree = Tree(problem, torch.inf)
+    tree.start()
+    assert tree.open is not None
+    visited = torch.ones(count, dtype=torch.int64)
+    bound = torch.zeros(count, dtype=torch.float64)
+    more = go_on(tree.visited)
+    while len(tree.open) and more:
+        nodes = tree.open
+        end = (visited > caps)[nodes.objective] | ~nodes.splittable
+        _lower(problem, bound, nodes.pick(end.nonzero()[:, 0]))
+        nodes = nodes.pick((~end).nonzero()[:, 0])
+        waiting = torch.bincount(nodes.objective, minlength=count)
+        order = torch.argsort(waiting[nodes.objective], stable=True)
+        take, rest = nodes.pick(order[:BATCH]), nodes.pick(order[BATCH:])
+        visited += 2 * torch.bincount(take.objective, minlength=count)
+        kept = tree.bound_children(fix(take, best_splits(take))) if len(take) else take
+        tree.open = Nodes.join([rest, kept])
+        more = go_on(2 * len(take))
+    _lower(problem, bound, tree.open)
+    return bound
+
+
+def _lower(problem: Problem, bound: Tensor, nodes: Nodes) -> None:
+    """Takes nodes that stay open into the bounds of their objectives."""
+    if len(nodes):
+        value = problem.fine.region.lowest(nodes.a[None], nodes.c[None])[0]
+        bound.scatter_reduce_(0, nodes.objective, value.nan_to_num(nan=-torch.inf), "amin")
+
+
+@dataclass(eq=False)
+class _Attained:
+    """Which signs pre-activations take at points of the ball: random vertices, and points pushed by gradients."""
+
+    graph: Graph
+    region: Region
+
+    def of(self, relu: int, which: Tensor) -> tuple[Tensor, Tensor]:
+        """The least and the largest value of each of these neurons of a ReLU node that was seen."""
+        before = self.graph.nodes[relu].inputs[0]
+        part = self.graph.upto(before).to(torch.float32)
+        generator = torch.Generator().manual_seed(0)
+        down, up = (side.to(torch.float32) for side in self.region.box())
+        center = self.region.center.to(torch.float32)
+        coin = torch.rand((SAMPLES, center.shape[1]), generator=generator) < 0.5
+        values = self._values(part, torch.where(coin, center - down, center + up))[:, which]
+        least, largest = values.amin(0), values.amax(0)
+        for sign in (1.0, -1.0):
+            start = torch.argmax(sign * values, 0)
+            x = torch.where(coin, center - down, center + up)[start]
+            for _ in range(PUSHES):
+                x, at = self._push(part, x, which, sign, (center - down, center + up))
+                least, largest = torch.minimum(least, at), torch.maximum(largest, at)
+        return least.double(), largest.double()
+
+    def _values(self, part: Graph, x: Tensor) -> Tensor:
+        return part(x.reshape(-1, *self.graph.input_shape)).flatten(1)
+
+    def _push(
+        self, part: Graph, x: Tensor, which: Tensor, sign: float, box: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, Tensor]:
+        """Each point moved to the vertex that raises (or lowers) its own neuron, and the neuron's value there."""
+        with torch.enable_grad():
+            x = x.detach().requires_grad_(True)
+            value = self._values(part, x).gather(1, which[:, None]).sum()
+            (gradient,) = torch.autograd.grad(value, x)
+        moved = torch.where(sign * gradient > 0, box[1], torch.where(sign * gradient < 0, box[0], x.detach()))
+        return moved, self._values(part, moved).gather(1, which[:, None])[:, 0].detach()
