@@ -52,12 +52,16 @@ def begun(folder: Path, raylet: int) -> bool:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """Two nodes, a CPU each; the second has a (pretended) GPU."""
+    # A busy machine may take long to start raylets; Ray's own patience is half a minute.
+    patience = pytest.MonkeyPatch()
+    patience.setenv("RAY_raylet_start_wait_time_s", "300")
     made = cluster_utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     made.add_node(num_cpus=1, num_gpus=1, object_store_memory=100 * 2**20)
-    made.wait_for_nodes()
+    made.wait_for_nodes(timeout=300)
     yield made
     ray.shutdown()
     made.shutdown()
+    patience.undo()
 
 
 @pytest.fixture
@@ -78,7 +82,7 @@ class TestRay(RunnerExam):
 
 def test_a_killed_node_loses_nothing(cluster: Any, address: str, tmp_path: Path) -> None:
     doomed = cluster.add_node(num_cpus=1, object_store_memory=100 * 2**20)
-    cluster.wait_for_nodes()
+    cluster.wait_for_nodes(timeout=300)
     raylet = doomed.all_processes["raylet"][0].process.pid
     tasks = [Task(key=str(i), function=worker_of_node, args=(i, str(tmp_path))) for i in range(12)]
     outcomes = []

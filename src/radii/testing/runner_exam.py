@@ -76,6 +76,12 @@ def spinning_child() -> None:
     subprocess.run([sys.executable, "-c", "while True: pass"], check=True)
 
 
+def devouring_child() -> None:
+    """Let a child process allocate without bound."""
+    code = "held = []\nwhile True: held.append(b'x' * (8 << 20))"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def die_once(path: str) -> str:
     """End the process hard the first time, return the second time."""
     if not Path(path).exists():
@@ -215,7 +221,7 @@ class RunnerExam(ABC):
                 ),
                 key=lambda outcome: outcome.key,
             )
-        assert 0.19 <= light.cpu_seconds < 2
+        assert 0.19 <= light.cpu_seconds < 5
         assert light.wall_seconds >= 0.19
         assert heavy.wall_seconds >= 0.1
         assert heavy.peak_memory is None or heavy.peak_memory >= 200 * MIB
@@ -291,8 +297,8 @@ class RunnerExam(ABC):
             runner.submit(Task(key="child", function=spinning_child, limits=Limits(cpu_seconds=0.3)))
             child = take(runner)
         assert {o.reason for o in outcomes.values()} | {child.reason} == {Reason.TIME}
-        assert outcomes["wall"].cpu_seconds < 0.3 <= outcomes["wall"].wall_seconds < 10
-        assert 0.3 <= outcomes["cpu"].cpu_seconds < 10
+        assert outcomes["wall"].cpu_seconds < 0.3 <= outcomes["wall"].wall_seconds < 50
+        assert 0.3 <= outcomes["cpu"].cpu_seconds < 50
         assert child.cpu_seconds >= 0.3
 
     def test_memory_limits_hold_and_others_go_on(self) -> None:
@@ -308,6 +314,29 @@ class RunnerExam(ABC):
         assert greedy.peak_memory is not None
         assert greedy.peak_memory > 400 * MIB
         assert all(o.ok for o in outcomes.values())
+
+    def test_memory_of_child_processes_counts(self) -> None:
+        if (runner := self.limited()) is None:
+            return
+        with runner:
+            # More than the worker itself and its libraries need.
+            runner.submit(Task(key="a", function=devouring_child, limits=Limits(memory_bytes=800 * MIB)))
+            outcome = take(runner)
+        assert outcome.reason is Reason.MEMORY
+
+    def test_a_storm_of_cancellations_loses_no_outcome(self) -> None:
+        if (runner := self.limited()) is None:
+            return
+        count = 60
+        with runner:
+            for i in range(count):
+                runner.submit(Task(key=str(i), function=time.sleep, args=(0.02 * (i % 3),)))
+                if i % 2:
+                    runner.cancel(str(i // 2))
+            outcomes = [take(runner) for _ in range(count)]
+            assert runner.wait(timeout=0.2) is None
+        assert sorted(int(outcome.key) for outcome in outcomes) == list(range(count))
+        assert {outcome.reason for outcome in outcomes} <= {None, Reason.CANCELLED}
 
     def test_a_crash_is_an_outcome_and_the_pool_refills(self, tmp_path: Path) -> None:
         if (runner := self.limited()) is None:
