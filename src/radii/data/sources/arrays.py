@@ -46,10 +46,12 @@ def read_arrays(path: Path, labels: str | Path | None = None) -> dict[str, NDArr
     if path.is_dir():
         path = path / "x.npy"
     if path.suffix.lower() == ".npz":
-        with _opened(path) as stored:
-            return {key: _member(stored, key, path) for key in stored.files}
+        stored = _read(path)
+        if not isinstance(stored, dict):
+            raise DataError(f"{path}: expected an .npz archive of arrays, got a single array; rename it to .npy")
+        return stored
     beside = Path(labels) if labels is not None else _labels_beside(path)
-    return {"x": _opened(path), "y": _opened(beside)}
+    return {"x": _read(path), "y": _read(beside)}
 
 
 def _labels_beside(path: Path) -> Path:
@@ -63,20 +65,16 @@ def _labels_beside(path: Path) -> Path:
     raise DataError(f"{path}: expected a file of labels beside it such as y.npy, found none; name it with labels=…")
 
 
-def _opened(path: Path) -> Any:
+def _read(path: Path) -> Any:
+    """The array of an .npy file, or all arrays of an .npz file by name."""
     try:
-        return np.load(path, allow_pickle=False)
+        with path.open("rb") as stream:
+            stored = np.load(stream, allow_pickle=False)
+            return {key: stored[key] for key in stored.files} if isinstance(stored, np.lib.npyio.NpzFile) else stored
     except FileNotFoundError:
         raise DataError(f"{path}: expected a numpy file, found none") from None
     except _DAMAGED as error:
         raise DataError(f"{path}: expected a whole numpy file without pickled objects, got: {_line(error)}") from None
-
-
-def _member(stored: Any, key: str, path: Path) -> NDArray[Any]:
-    try:
-        return np.asarray(stored[key])
-    except _DAMAGED as error:
-        raise DataError(f"{path}: expected an array {key!r} without pickled objects, got: {_line(error)}") from None
 
 
 def _line(error: Exception) -> str:
