@@ -3,10 +3,10 @@
     python benchmarks/bench_vnncomp.py [FOLDER] [--only acasxu] [--seconds 20] [--verifier native] [--most 10]
                                        [--command] [--json out.json]
 
-FOLDER holds one folder a benchmark, each with `instances.csv`. Without `--command` all instances run in this process and
-the seconds are CPU seconds of the verifier; with it each one is a `radii verify` of its own, as a user types it, and the
-seconds are wall-clock with start-up. Every `sat` is replayed in onnxruntime from its printed text. Exits with 1 when a verdict
-contradicts the expected one or a counterexample does not replay.
+FOLDER holds one folder a benchmark, each with `instances.csv`. Without `--command` all instances run in this process
+and the seconds are CPU seconds of the verifier; with it each one is a `radii verify` of its own, as a user types it,
+and the seconds are wall-clock with start-up. Every `sat` is replayed in onnxruntime from its printed text. Exits with 1
+when a verdict contradicts the expected one or a counterexample does not replay.
 """
 
 from __future__ import annotations

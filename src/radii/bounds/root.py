@@ -15,7 +15,7 @@ from radii.bounds.backward import Linear, Lines, Magnitudes, backward
 from radii.bounds.interval import of_input, through
 from radii.bounds.region import Region
 from radii.models.graph import Graph
-from radii.models.operators import Relu
+from radii.models.operators import Affine, Relu, Reshape, Scale, Select, Transpose
 
 CHUNK = 2**25  # coefficients in flight: 256 MiB of float64
 
@@ -64,7 +64,8 @@ def bound_root(
             ends = low[before].flatten(1), high[before].flatten(1)
             if known is not None and index in known:
                 ends = torch.maximum(ends[0], known[index][0]), torch.minimum(ends[1], known[index][1])
-            if index not in frozen:
+            exact = region.norm.name == "linf" and _interval_is_exact(graph, before)
+            if not exact and index not in frozen:
                 ends = tighten(graph, region, before, ends, lines, magnitudes)
             shape = low[before].shape
             low[before], high[before] = ends[0].reshape(shape), ends[1].reshape(shape)
@@ -74,6 +75,21 @@ def bound_root(
         high.append(b)
         magnitudes.grow(graph, a, b)
     return Root(graph, region, lines, magnitudes)
+
+
+def _interval_is_exact(graph: Graph, node: int) -> bool:
+    """Whether a node is one affine operator away from the input but for operators that move or scale single values.
+
+    Then backward bounds over a box say nothing that intervals do not.
+    """
+    mixed = 0
+    while node:
+        operator, inputs = graph.nodes[node].operator, graph.nodes[node].inputs
+        if len(inputs) != 1 or not isinstance(operator, Affine):
+            return False
+        mixed += not isinstance(operator, (Reshape, Transpose, Select, Scale))
+        node = inputs[0]
+    return mixed <= 1
 
 
 def tighten(

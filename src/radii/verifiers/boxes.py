@@ -1,24 +1,34 @@
 """Boxes: input splitting for networks with few inputs, in batches, worst box first.
 
-A clause is met nowhere in a box when the lower bound of any one of its rows is above 0 there. A box with a clause left
-open is halved along the input that moves the row nearest to closing most. The halves cover the box, share only a face and
-start from the bounds proven on the whole, so when no box is open no input violates the specification.
+A clause is met nowhere in a box where the lower bound of one of its rows, or of a sum of rows with weights ≥ 0, is
+above 0. A box with a clause left open is halved along the input that causes most of the relaxation's loss. The halves
+cover the box, share only a face and start from the bounds proven on the whole, so when no box is open no input violates
+the specification.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from radii.bounds.backward import Linear
 from radii.bounds.region import Region
 from radii.bounds.root import bound_root
+from radii.bounds.rounding import UP, gamma
 from radii.models.graph import Graph
+from radii.models.operators import Relu
 from radii.problem import LINF
+from radii.verifiers.halving import losses
 
 BATCH = 512
 WORK = 2**26  # coefficients of all hidden neurons of a batch: what decides how many boxes go together
+SLOPE = 0.05  # how much the bound's own coefficients count beside the losses
+TINY = 1e-9  # and the width, where nothing else tells
+MIXES = 8
+RATE = 1.0
 NARROW = 2.0**-44  # of the size of its ends: a box this thin is not split further, rounding would eat the gain
 
 
@@ -28,6 +38,13 @@ class Goals:
 
     graph: Graph
     members: Tensor  # (clauses, most rows) int64; shorter clauses repeat a row
+
+    @cached_property
+    def shares(self) -> Tensor:
+        """Equal weights for the rows of each clause: (clauses, rows)."""
+        chosen = torch.zeros((len(self.members), self.graph.nodes[-1].size), dtype=torch.float64)
+        chosen.scatter_(1, self.members, 1.0)
+        return chosen / chosen.sum(1, keepdim=True)
 
     def of(self, rows: Tensor) -> Tensor:
         """The greatest row of each clause, (…, clauses) from (…, rows): a clause is met where it is at most 0."""
@@ -83,7 +100,7 @@ class Cover:
 
     def __init__(self, goals: Goals, low: Tensor, high: Tensor) -> None:
         self.goals = goals
-        self.relus = {i: n.size for i, n in enumerate(goals.graph.nodes) if _is_relu(goals.graph, i)}
+        self.relus = {i: n.size for i, n in enumerate(goals.graph.nodes) if isinstance(n.operator, Relu)}
         neurons = max(1, sum(self.relus.values()))
         width = max(node.size for node in goals.graph.nodes)
         self.batch = max(1, min(BATCH, WORK // (neurons * width)))
@@ -121,33 +138,54 @@ class Cover:
         root = bound_root(goals.graph, region, self._known(parents))
         unit = torch.eye(goals.graph.nodes[-1].size, dtype=torch.float64).expand(len(low), -1, -1)
         linear = root.margins(unit)
-        lowest = region.lowest(linear.a, linear.shifted())
+        bounds, weights = self._clauses(region, linear)
         # Written so that NaN stays open: only a bound above 0 closes a clause.
-        lowest = torch.nan_to_num(lowest, nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf)
-        bounds = goals.of(lowest)
         proved = bounds > 0
         left = (~proved.all(1)).nonzero()[:, 0]
-        worst, clause = bounds[left].min(1)
-        row = goals.nearest(lowest[left]).gather(1, clause[:, None])[:, 0]
-        a = linear.a[left, row]
+        worst, clause = torch.nan_to_num(bounds[left], nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf).min(1)
+        rows = weights[left, clause]
+        a = torch.matmul(rows[:, None], linear.a[left])
         room = (high - low)[left]
-        self.points = torch.cat([region.center[left], region.rows(left).minimiser(a[:, None])[:, 0]])
-        smear = torch.nan_to_num(a.abs(), nan=1.0, posinf=1.0) * room + 1e-9 * room
+        self.points = torch.cat([region.center[left], region.rows(left).minimiser(a)[:, 0]])
+        loss = losses(root.rows(left), rows, room) if len(left) else torch.zeros_like(room)
+        score = loss + SLOPE * torch.nan_to_num(a[:, 0].abs(), nan=0.0, posinf=0.0) * room + TINY * room
         hidden = [root.lines[k] for k in self.relus]
         ends = (torch.cat([low.new_zeros((len(low), 0)), *(getattr(h, f) for h in hidden)], 1) for f in ("low", "high"))
-        return Boxes(low[left], high[left], worst, smear.argmax(1), *(e[left] for e in ends))
+        return Boxes(low[left], high[left], worst, score.argmax(1), *(e[left] for e in ends))
+
+    def _clauses(self, region: Region, linear: Linear) -> tuple[Tensor, Tensor]:
+        """Lower bounds of the greatest row of each clause, (boxes, clauses), and the weights of rows that gave them.
+
+        All rows of a clause that is met are at most 0, so is any sum of them with weights ≥ 0. The weights climb by
+        multiplication, starting from the best row alone and from all rows alike.
+        """
+        goals, unit = self.goals, torch.eye(linear.a.shape[1], dtype=torch.float64)
+        single = region.lowest(linear.a, linear.shifted())
+        bounds = goals.of(single)
+        weights = unit[goals.nearest(torch.nan_to_num(single, nan=-torch.inf))]
+        if goals.members.shape[1] == 1:
+            return bounds, weights
+        shares = goals.shares.expand(len(bounds), -1, -1)
+        size = torch.matmul(linear.a.abs(), region.magnitude()[..., None])[..., 0] + linear.shifted().abs()
+        for _ in range(MIXES):
+            a = torch.matmul(shares, linear.a)
+            value = region.lowest(a, torch.matmul(shares, linear.shifted()[..., None])[..., 0])
+            charge = gamma(linear.a.shape[1] + 4) * UP * torch.matmul(shares, size[..., None])[..., 0]
+            better = value - charge > bounds
+            bounds = torch.where(better, value - charge, bounds)
+            weights = torch.where(better[..., None], shares, weights)
+            at = region.minimiser(a)
+            rows = torch.matmul(at, linear.a.transpose(1, 2)) + linear.shifted()[:, None]
+            scale = rows.abs().amax(-1, keepdim=True).clamp_min(1e-300)
+            shares = shares * torch.exp(RATE * rows / scale)
+            shares = shares / shares.sum(-1, keepdim=True)
+        return bounds, weights
 
     def _known(self, parents: Boxes | None) -> dict[int, tuple[Tensor, Tensor]] | None:
         """The bounds that both halves take over from their parents."""
         if parents is None:
             return None
         sizes = list(self.relus.values())
-        low = torch.cat([parents.hidden_low] * 2).split(sizes, 1) if sizes else ()
-        high = torch.cat([parents.hidden_high] * 2).split(sizes, 1) if sizes else ()
+        low = torch.split(torch.cat([parents.hidden_low] * 2), sizes, 1) if sizes else ()
+        high = torch.split(torch.cat([parents.hidden_high] * 2), sizes, 1) if sizes else ()
         return {k: (a, b) for k, a, b in zip(self.relus, low, high)}
-
-
-def _is_relu(graph: Graph, index: int) -> bool:
-    from radii.models.operators import Relu
-
-    return isinstance(graph.nodes[index].operator, Relu)
