@@ -69,7 +69,7 @@ pictures: demo
 	cp $(OUT)/robust-accuracy.png $(OUT)/fooled.png docs/pictures/
 
 docs: setup
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
 	rm -rf $(VENV) site out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -41,18 +41,18 @@ class Recipe:
 
 
 RECIPES = (
-    Recipe("mnist5k-standard", "784-40-40-10", 0.0, 40),
-    Recipe("mnist5k-adversarial", "784-40-40-10", 0.1, 60),
-    Recipe("mnist5k-conv", "conv 8 (4x4, stride 2) - conv 8 (4x4, stride 2) - 32 - 10", 0.0, 40, weight_decay=1e-4),
+    Recipe("mnist5k-standard", "784-24-24-10", 0.0, 40),
+    Recipe("mnist5k-adversarial", "784-24-24-10", 0.05, 40),
+    Recipe("mnist5k-conv", "conv 4 (5x5, stride 3) - conv 8 (3x3, stride 2) - 24 - 10", 0.0, 40, weight_decay=1e-4),
 )
 
 
 def build(recipe: Recipe) -> nn.Module:
     """The untrained network of a recipe."""
     if recipe.shape.startswith("conv"):
-        convolutions = [nn.Conv2d(1, 8, 4, 2, 1), nn.ReLU(), nn.Conv2d(8, 8, 4, 2, 1), nn.ReLU()]
-        return nn.Sequential(*convolutions, nn.Flatten(), nn.Linear(392, 32), nn.ReLU(), nn.Linear(32, 10))
-    return nn.Sequential(nn.Flatten(), nn.Linear(784, 40), nn.ReLU(), nn.Linear(40, 40), nn.ReLU(), nn.Linear(40, 10))
+        convolutions = [nn.Conv2d(1, 4, 5, 3, 1), nn.ReLU(), nn.Conv2d(4, 8, 3, 2), nn.ReLU()]
+        return nn.Sequential(*convolutions, nn.Flatten(), nn.Linear(128, 24), nn.ReLU(), nn.Linear(24, 10))
+    return nn.Sequential(nn.Flatten(), nn.Linear(784, 24), nn.ReLU(), nn.Linear(24, 24), nn.ReLU(), nn.Linear(24, 10))
 
 
 def shifted(x: Tensor, generator: torch.Generator) -> Tensor:

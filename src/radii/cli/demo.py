@@ -29,7 +29,7 @@ Try next:
 
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")] = Path("radii-demo"),
-    inputs: Annotated[int, typer.Option(min=1, max=1000, help="How many test images.")] = 30,
+    inputs: Annotated[int, typer.Option(min=1, max=1000, help="How many test images.")] = 20,
     seconds: Annotated[float, typer.Option(help="CPU seconds for each image and network.")] = 1.0,
 ) -> None:
     """Find the radii of three small networks on embedded digits, and write a table and pictures.

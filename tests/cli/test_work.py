@@ -1,0 +1,91 @@
+"""Commands that do real work, small: the demo, and radii of a few images."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.command import radii
+
+from radii.cli.main import run
+
+CONTRACT = [
+    "classifier",
+    "dataset",
+    "split",
+    "index",
+    "label",
+    "prediction",
+    "property",
+    "target",
+    "norm",
+    "lower",
+    "upper",
+    "status",
+    "search",
+    "verifier",
+    "queries",
+    "timeouts",
+    "memory_errors",
+    "cancelled",
+    "cpu_seconds",
+    "wall_seconds",
+    "seed",
+]
+
+
+def test_demo_writes_results_and_pictures(tmp_path: Path) -> None:
+    done = radii("demo", "--output", tmp_path / "new" / "folder", "--inputs", 3, "--seconds", 0.3)
+    assert done.returncode == 0, done.stderr
+    out = tmp_path / "new" / "folder"
+    assert {path.name for path in out.iterdir()} >= {"radii.csv", "demo.db", "robust-accuracy.png"}
+    assert (out / "robust-accuracy.png").read_bytes().startswith(b"\x89PNG")
+    with (out / "radii.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0])[: len(CONTRACT)] == CONTRACT
+    assert len(rows) == 9
+    assert {row["classifier"] for row in rows} == {"mnist5k-standard", "mnist5k-adversarial", "mnist5k-conv"}
+    for row in rows:
+        assert row["lower"] != "nan"
+        assert row["upper"] != "nan"
+        if row["lower"] and row["upper"] and row["status"] != "misclassified":
+            assert float(row["lower"]) < float(row["upper"])
+    assert "Try next:" in done.stdout
+    assert "mnist5k-conv" in done.stdout
+
+
+WORDS = ["radius", "zoo:mnist5k-standard", "--data", "mnist5k", "--index", "1,4", "--seconds", "2"]
+
+
+def test_radius_as_json_has_the_contract_columns(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run([*WORDS, "--json"]) == 0
+    rows = json.loads(capfd.readouterr().out)
+    assert [row["index"] for row in rows] == [1, 4]
+    assert list(rows[0])[: len(CONTRACT)] == CONTRACT
+    assert all(row["verifier"] == "native" for row in rows)
+
+
+def test_radius_as_a_table(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run([*WORDS, "--norm", "l2", "--target", "7"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[0] == "mnist5k-standard on mnist5k test, classification, l2"
+    assert lines[1].split()[:3] == ["index", "label", "prediction"]
+    assert [line.split()[0] for line in lines[2:]] == ["1", "4"]
+
+
+def test_radius_on_a_grid_by_another_verifier(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run([*WORDS, "--json", "--verifier", "attack", "--grid", "0.01:0.1:0.01"]) == 0
+    for row in json.loads(capfd.readouterr().out):
+        assert row["search"] == "kbinary"
+        assert row["lower"] is None  # an attack proves nothing
+        assert row["upper"] is not None
+
+
+def test_a_store_keeps_what_was_found(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    words = [*WORDS, "--json", "--store", str(tmp_path / "radii.db")]
+    assert run(words) == 0
+    first = json.loads(capfd.readouterr().out)
+    assert run(words) == 0
+    assert json.loads(capfd.readouterr().out) == first  # costs included: nothing was done again
