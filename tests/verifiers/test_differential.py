@@ -45,7 +45,7 @@ def case(seed: int) -> Case:
         others = [c for c in range(widths[-1]) if c != label]
         target = None if rng.random() < 0.7 else int(rng.choice(others))
         norm = LINF if rng.random() < 0.6 else L1
-        size = float(rng.uniform(0.01, 0.4)) * (1.0 if norm == LINF else widths[0] / 2)
+        size = float(rng.uniform(0.01, 0.25)) * (1.0 if norm == LINF else widths[0] / 2)
         queries.append(Query(Instance(x, label), size, Classification(target), norm))
     return Case(seed, widths, network, queries)
 

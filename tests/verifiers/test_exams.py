@@ -31,7 +31,8 @@ class TestScip(VerifierExam):
 
 
 class TestSmt(VerifierExam):
-    norms = ("linf", "l1", "l2")
+    norms = ("linf", "l1")
+    slow_norms = ("l2",)  # nlsat: see test_smt.py for what it can do
 
     def make(self):
         return make("smt")
@@ -63,4 +64,4 @@ class TestPortfolio(VerifierExam):
     norms = ("linf", "l1", "l2")
 
     def make(self):
-        return make({"portfolio": ["attack", "bounds", "smt"]})
+        return make({"portfolio": ["attack", "bounds", "native"]})

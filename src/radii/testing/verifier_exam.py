@@ -5,7 +5,8 @@
             return MyVerifier()
 
 Questions are asked on toys whose radii are known exactly. A verifier that only proves or only refutes is held to that;
-`norms` says which norms it takes, `exact = False` excuses one that may answer UNKNOWN where it could know.
+`norms` says which norms it takes, `slow_norms` those it takes but too slowly to be asked, `exact = False` excuses one
+that may answer UNKNOWN where it could know.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class VerifierExam(ABC):
     """The questions; each is a test."""
 
     norms: tuple[str, ...] = ("linf",)
+    slow_norms: tuple[str, ...] = ()
     exact: bool = True
 
     @abstractmethod
@@ -112,7 +114,7 @@ class VerifierExam(ABC):
 
     def test_what_it_does_not_take_is_an_answer_with_a_reason(self) -> None:
         toy, instance, _ = _case(0, Norm.of("linf"))
-        for name in {"linf", "l1", "l2"} - set(self.norms):
+        for name in {"linf", "l1", "l2"} - {*self.norms, *self.slow_norms}:
             (answer,) = self.make().decide(toy.classifier, [Query(instance, 0.01, norm=Norm.of(name))], BUDGET)
             assert answer.verdict is Verdict.UNKNOWN
             assert answer.reason is Reason.UNSUPPORTED

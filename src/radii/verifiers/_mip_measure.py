@@ -22,7 +22,7 @@ from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.problem import Answer, Clause, Query, Radius, Verdict, Witness
 from radii.problem.radius import Cost
-from radii.verifiers._mip_model import least_epsilon
+from radii.verifiers._mip_model import least_epsilon, least_margin
 from radii.verifiers._region import Region, ask
 
 if TYPE_CHECKING:
@@ -139,9 +139,11 @@ class Measurement:
             self._push(solved.x)
         if solved.end == "infeasible":
             # "No such input" is the one word of a solver that has no number to be careful with: ask for a margin.
-            return size if work.clause(clause) else None
+            margin = least_margin(work.encoding, work.question.region, clause)
+            enough = safety(margin)
+            return size if work.solve(margin, lambda b, _: b > enough, share).bound > enough else self.lower
         low = solved.bound - spare
-        return low if math.isfinite(low) and low > 0 else None
+        return max(low, self.lower or 0.0) if math.isfinite(low) and low > 0 else self.lower
 
     def _approach(self) -> bool:
         """Looks for a witness just above `lower`, where the minimiser sits on the boundary itself."""
