@@ -94,11 +94,13 @@ def backward(
     lines: dict[int, Lines],
     magnitudes: Magnitudes,
     collect: bool = False,
+    slopes: dict[int, Tensor] | None = None,
 ) -> Linear:
     """Bounds rows·value(start) from below by a linear function of the input.
 
     `rows` is (batch, rows, size of the node); `lines` has the relaxation of every ReLU node that is met. With `collect`
-    the coefficients of unstable ReLU outputs are kept in `collected` instead of being relaxed.
+    the coefficients of unstable ReLU outputs are kept in `collected` instead of being relaxed. `slopes` are lower slopes
+    of each row's own, (batch, rows, size), by ReLU node.
     """
     batch, count = rows.shape[:2]
     pending: dict[int, Tensor] = {start: rows}
@@ -118,7 +120,7 @@ def backward(
                 collected[index] = torch.where(unstable, a, torch.zeros_like(a))
                 through = torch.where(unstable, torch.zeros_like(a), a * lines[index].slope_high[:, None])
             else:
-                through, gain = _relax(a, lines[index])
+                through, gain = _relax(a, lines[index], None if slopes is None else slopes[index])
                 constant = constant + gain
                 error = error + _relax_error(a, through, lines[index], magnitudes.value[node.inputs[0]])
             _add(pending, node.inputs[0], through)
@@ -141,9 +143,11 @@ def _add(pending: dict[int, Tensor], index: int, value: Tensor) -> None:
     pending[index] = pending[index] + value if index in pending else value
 
 
-def _relax(a: Tensor, lines: Lines) -> tuple[Tensor, Tensor]:
-    positive = a > 0
-    slope = torch.where(positive, lines.slope_low[:, None], lines.slope_high[:, None])
+def _relax(a: Tensor, lines: Lines, slopes: Tensor | None) -> tuple[Tensor, Tensor]:
+    floor = lines.slope_low[:, None]
+    if slopes is not None:
+        floor = torch.where(lines.unstable[:, None], slopes, floor)
+    slope = torch.where(a > 0, floor, lines.slope_high[:, None])
     negative = a.clamp_max(0.0)
     return a * slope, torch.matmul(negative, lines.offset[:, :, None])[..., 0]
 

@@ -37,9 +37,35 @@ class Root:
         }
         return Root(self.graph, self.region.rows(index), lines, self.magnitudes.rows(index))
 
-    def margins(self, rows: Tensor) -> Linear:
+    def margins(self, rows: Tensor, slopes: dict[int, Tensor] | None = None) -> Linear:
         """Linear lower bounds of rows·logits, for rows of shape (batch, rows, classes)."""
-        return backward(self.graph, len(self.graph.nodes) - 1, rows, self.lines, self.magnitudes)
+        return backward(self.graph, len(self.graph.nodes) - 1, rows, self.lines, self.magnitudes, slopes=slopes)
+
+    def best_margins(self, rows: Tensor, steps: int = 8) -> tuple[Tensor, Tensor]:
+        """Linear lower bounds a·x + c of rows·logits with lower slopes optimised for their least values on the balls."""
+        slopes = {k: v.slope_low[:, None].repeat(1, rows.shape[1], 1) for k, v in self.lines.items()}
+        start = self.margins(rows, slopes)
+        a, c = start.a, start.shifted()
+        best = self.region.lowest(a, c)
+        for step in range(steps):
+            for value in slopes.values():
+                value.requires_grad_(True)
+            with torch.enable_grad():
+                linear = self.margins(rows, slopes)
+                lowest = self.region.lowest(linear.a, linear.shifted())
+                gradients = torch.autograd.grad(lowest.sum(), list(slopes.values()), allow_unused=True)
+            better = lowest.detach() > best
+            best = torch.where(better, lowest.detach(), best)
+            a = torch.where(better[..., None], linear.a.detach(), a)
+            c = torch.where(better, linear.shifted().detach(), c)
+            rate = 0.5 * 0.7**step
+            slopes = {
+                k: (v if g is None else v + rate * g / (g.abs().amax(-1, keepdim=True) + 1e-12))
+                .detach()
+                .clamp(0.0, 1.0)
+                for (k, v), g in zip(slopes.items(), gradients)
+            }
+        return a, c
 
 
 def bound_root(

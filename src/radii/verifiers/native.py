@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from radii._check import number
+from radii._check import choice, number
+from radii.attacks.effort import Effort
 from radii.attacks.minimal import minimum_norm
 from radii.attacks.refine import refine
 from radii.bounds.lowered import refuse_unsupported
@@ -25,7 +26,7 @@ from radii.verifiers.pursuit import Pursuit
 from radii.verifiers.spec import decide_spec
 
 REFINED = 24  # points a refinement starts from
-PROOF = Proof("branch and bound", "real", "radii native")
+ARITHMETICS = ("real", "float32")
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,19 @@ class Native:
     effort: str = "standard"
     seed: int = 0
     device: str = "cpu"
+    arithmetic: str = "real"
+
+    def __post_init__(self) -> None:
+        choice(self.arithmetic, "arithmetic", ARITHMETICS)
+        Effort.of(self.effort)
 
     @property
     def identity(self) -> str:
-        return f"native 1 (attack {self.effort}, seed {self.seed})"
+        return f"native 1 (attack {self.effort}, seed {self.seed}, {self.arithmetic})"
+
+    @property
+    def _proof(self) -> Proof:
+        return Proof("branch and bound", self.arithmetic, "radii native")
 
     @property
     def proves(self) -> bool:
@@ -66,7 +76,7 @@ class Native:
             number(limit, "limit", low=0.0, strict=True)
         refuse_unsupported(classifier.graph)
         clock = Clock()
-        states = self._attack(classifier, instances, property, norm)
+        states = attack_all(classifier, instances, property, norm, self.effort, self.seed, self.device)
         share = clock.cpu / max(1, len(instances))
         results = []
         for position, (instance, state) in enumerate(zip(instances, states)):
@@ -87,7 +97,9 @@ class Native:
 
     def _decide(self, classifier: Classifier, query: Query, budget: Budget) -> Answer:
         clock = Clock()
-        state = self._attack(classifier, [query.instance], query.property, query.norm)[0]
+        state = attack_all(
+            classifier, [query.instance], query.property, query.norm, self.effort, self.seed, self.device
+        )[0]
         witness = state if isinstance(state, Witness) else None
         if witness is not None and witness.distance <= query.epsilon:
             checked = replay(classifier, query, witness.x)
@@ -96,7 +108,7 @@ class Native:
         if query.epsilon == 0.0:
             return Answer.robust(Proof("evaluation", "float32", "onnxruntime"), cpu_seconds=clock.cpu)
         job = _Job(classifier, query.instance, query.property, query.norm, witness)
-        pursuit = job.pursuit(Meter(budget, clock.cpu), 1e-12, query.epsilon)
+        pursuit = job.pursuit(Meter(budget, clock.cpu), 1e-12, query.epsilon, self.arithmetic == "float32")
         try:
             pursuit.decide(query.epsilon)
         except MemoryError:
@@ -106,41 +118,15 @@ class Native:
         if found is not None and found.distance <= query.epsilon:
             return Answer.broken(found, **cost)
         if pursuit.proven and pursuit.lower >= query.epsilon:
-            return Answer.robust(PROOF, **cost)
+            return Answer.robust(self._proof, **cost)
         return Answer.unknown(pursuit.stopped or Reason.TIME, f"proven up to {pursuit.lower:.6g}", **cost)
-
-    def _attack(
-        self, classifier: Classifier, instances: Sequence[Instance], property: Property, norm: Norm
-    ) -> list[Witness | int | None]:
-        """A witness an instance, None where none was found, the predicted class where the input is misclassified."""
-        if not instances:
-            return []
-        x = np.stack([i.x.reshape(classifier.input_shape) for i in instances])
-        labels = np.array([i.label for i in instances])
-        classifier.check_inputs(x, labels)
-        outputs = classifier.reference(x)
-        others = outputs.astype(np.float64).copy()
-        others[np.arange(len(labels)), labels] = -np.inf
-        wrong = others.max(1) >= outputs[np.arange(len(labels)), labels]
-        states: list[Witness | int | None] = [int(o.argmax()) if w else None for o, w in zip(others, wrong)]
-        right = [int(i) for i in np.flatnonzero(~wrong)]
-        if right:
-            target = getattr(property, "target", None)
-            found = minimum_norm(
-                classifier, x[right], labels[right], norm, target, self.effort, seed=self.seed, device=self.device
-            )
-            for k, position in enumerate(right):
-                if np.isfinite(found.distances[k]):
-                    query = Query(instances[position], float(found.distances[k]), property, norm)
-                    states[position] = witness_at(classifier, query, found.points[k])
-        return states
 
     def _one(self, job: _Job, budget: Budget, spent: float, tolerance: float, limit: float | None) -> Radius:
         clock = Clock()
         if isinstance(job.state, int):
             cost = Cost(cpu_seconds=spent, wall_seconds=clock.wall)
             return Radius.wrong(prediction=job.state, cost=cost)
-        pursuit = job.pursuit(Meter(budget, spent), tolerance, limit)
+        pursuit = job.pursuit(Meter(budget, spent), tolerance, limit, self.arithmetic == "float32")
         note = ""
         try:
             pursuit.run()
@@ -161,11 +147,42 @@ class Native:
             tolerance=tolerance,
             limit=limit,
             witness=witness,
-            proof=PROOF if pursuit.proven else None,
+            proof=self._proof if pursuit.proven else None,
             prediction=job.instance.label,
             cost=cost,
             note=note,
         )
+
+
+def attack_all(
+    classifier: Classifier,
+    instances: Sequence[Instance],
+    property: Property,
+    norm: Norm,
+    effort: str = "standard",
+    seed: int = 0,
+    device: str = "cpu",
+) -> list[Witness | int | None]:
+    """A witness an instance, None where none was found, the predicted class where the input is misclassified."""
+    if not instances:
+        return []
+    x = np.stack([i.x.reshape(classifier.input_shape) for i in instances])
+    labels = np.array([i.label for i in instances])
+    classifier.check_inputs(x, labels)
+    outputs = classifier.reference(x)
+    others = outputs.astype(np.float64).copy()
+    others[np.arange(len(labels)), labels] = -np.inf
+    wrong = others.max(1) >= outputs[np.arange(len(labels)), labels]
+    states: list[Witness | int | None] = [int(o.argmax()) if w else None for o, w in zip(others, wrong)]
+    right = [int(i) for i in np.flatnonzero(~wrong)]
+    if right:
+        target = getattr(property, "target", None)
+        found = minimum_norm(classifier, x[right], labels[right], norm, target, effort, seed=seed, device=device)
+        for k, position in enumerate(right):
+            if np.isfinite(found.distances[k]):
+                query = Query(instances[position], float(found.distances[k]), property, norm)
+                states[position] = witness_at(classifier, query, found.points[k])
+    return states
 
 
 class _Job:
@@ -189,7 +206,7 @@ class _Job:
         self._rounds = 0
         self.best: Witness | None = state if isinstance(state, Witness) else None
 
-    def pursuit(self, meter: Meter, tolerance: float, limit: float | None) -> Pursuit:
+    def pursuit(self, meter: Meter, tolerance: float, limit: float | None, deployed: bool) -> Pursuit:
         """The pursuit of this instance's radius from what the attack found."""
         upper = None if self.best is None else self.best.distance
         if limit is None and upper is None:
@@ -200,6 +217,7 @@ class _Job:
             tolerance,
             meter,
             self.attack,
+            deployed,
             upper,
             limit,
         )

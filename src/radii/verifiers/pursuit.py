@@ -15,9 +15,11 @@ import torch
 from torch import Tensor
 
 from radii.bounds.condense import condense, objectives
+from radii.bounds.deployed import float32_error
 from radii.bounds.nodes import Problem
 from radii.bounds.region import Region
 from radii.bounds.root import Root, bound_root
+from radii.bounds.rounding import UP
 from radii.problem import Reason
 from radii.verifiers.margins import Margins
 from radii.verifiers.meter import Meter
@@ -27,10 +29,11 @@ from radii.verifiers.tree import Tree
 FIRST_SHARE = 0.06  # of the budget, for the final goal before the ladder
 ROOT_SHARE = 0.1  # for the bisection by root bounds
 ROOT_NODES = 40  # a tree that needs more is not proven at its root
-RUNG_SHARE = 0.35  # of what is left, what the next goal is predicted to cost
-PATIENCE = 2.0  # how much more than predicted it may cost
+RUNG_SHARE = 0.25  # of what is left, what the next goal is predicted to cost
+PATIENCE = 1.6  # how much more than predicted it may cost
 STEEP = (5.0, 400.0)  # log(cost) grows at least and at most so much when the goal doubles
 PLAIN_SHALLOW, PLAIN_DEEP = 600, 64  # nodes of a plain tree before hidden signs are settled
+HOPELESS = (2000, 0.42)  # nodes visited, and the part of them that is open
 REBUILD = 0.97  # a goal that shrank to this part of the tree's ball wants a new tree
 MEMORY = 2**31  # bytes of open nodes
 
@@ -44,6 +47,7 @@ class Pursuit:
     tolerance: float
     meter: Meter
     attack: Callable[[Tensor], float | None]
+    deployed: bool = False  # whether margins must survive the rounding of a float32 forward pass
     upper: float | None = None
     limit: float | None = None
     lower: float = 0.0
@@ -165,11 +169,13 @@ class Pursuit:
 
     def _tree(self, root: Root, goal: float) -> Tree:
         """The tree of a goal, its roots bounded."""
-        margins = self.margins
+        margins, shift = self.margins, self.margins.shift
+        if self.deployed:
+            shift = shift + (margins.rows.abs() @ float32_error(root)[0]) * UP
         linear = root.margins(margins.rows[None])
-        undecided = (~(root.region.lowest(linear.a, linear.shifted() - margins.shift)[0] > 0)).nonzero()[:, 0]
+        undecided = (~(root.region.lowest(linear.a, linear.shifted() - shift)[0] > 0)).nonzero()[:, 0]
         net = condense(root)
-        rows = objectives(root, net, margins.rows[undecided], margins.shift[undecided])
+        rows = objectives(root, net, margins.rows[undecided], shift[undecided])
         tree = Tree(Problem.of(net, rows), goal)
         if len(undecided):
             tree.start()
@@ -188,9 +194,9 @@ class Pursuit:
             self.stopped = self.meter.over
             if self.stopped is not None:
                 return False
-            if until is not None and self.meter.share >= until or nodes is not None and tree.visited > nodes:
+            if (until is not None and self.meter.share >= until) or (nodes is not None and tree.visited > nodes):
                 return False
-            if tree.goal < REBUILD * size:
+            if tree.goal < REBUILD * size or (until is not None and self._hopeless(tree)):
                 return False
             if len(tree.open or ()) * tree.node_bytes > MEMORY:
                 self.stopped = Reason.MEMORY if until is None else None
@@ -201,6 +207,11 @@ class Pursuit:
             if not self._strike(tree) and not moved:
                 self.stopped = Reason.INCOMPLETE
                 return False
+
+    @staticmethod
+    def _hopeless(tree: Tree) -> bool:
+        """Whether hardly any node closes, so that a smaller goal is the better use of the time."""
+        return tree.visited >= HOPELESS[0] and len(tree.open or ()) > HOPELESS[1] * tree.visited
 
     def _strike(self, tree: Tree) -> bool:
         """Tries the tree's latest minimisers as witnesses; whether that lowered the upper end."""

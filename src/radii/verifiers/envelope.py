@@ -1,0 +1,148 @@
+"""Envelope: both ends of every radius at a price of milliseconds, an attack from above and linear bounds from below.
+
+For whole test sets: nothing is branched on, so most radii stay open, but all are bracketed, thousands at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from radii._check import number
+from radii.bounds.lowered import refuse_unsupported
+from radii.bounds.region import Region
+from radii.bounds.root import bound_root
+from radii.decide import Budget, Clock
+from radii.models.classifier import Classifier
+from radii.models.graph import Graph
+from radii.problem import Answer, Instance, Norm, Proof, Property, Query, Radius, Witness
+from radii.problem.radius import Cost
+from radii.verifiers.incomplete import AttackOnly, BoundsOnly
+from radii.verifiers.margins import margins
+from radii.verifiers.native import attack_all
+
+CHUNK = 64  # images bounded at once
+ROUNDS = 5  # of bisection on the size of the ball
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """Measures radii by an attack and optimised linear bounds, without branching; the budget is not looked at."""
+
+    effort: str = "fast"
+    seed: int = 0
+
+    @property
+    def identity(self) -> str:
+        return f"envelope 1 (attack {self.effort}, seed {self.seed})"
+
+    @property
+    def proves(self) -> bool:
+        return True
+
+    @property
+    def refutes(self) -> bool:
+        return True
+
+    def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
+        """The attack's answers, and the bounds' where it found nothing."""
+        answers = AttackOnly(self.effort, self.seed).decide(classifier, queries, budget)
+        left = [i for i, answer in enumerate(answers) if answer.witness is None]
+        for i, answer in zip(left, BoundsOnly().decide(classifier, [queries[i] for i in left], budget)):
+            answers[i] = answer
+        return answers
+
+    def measure(
+        self,
+        classifier: Classifier,
+        instances: Sequence[Instance],
+        property: Property,
+        norm: Norm,
+        budget: Budget,
+        *,
+        tolerance: float,
+        limit: float | None = None,
+        progress: Callable[[int, Radius], None] | None = None,
+    ) -> list[Radius]:
+        """One radius an instance."""
+        number(tolerance, "tolerance", low=0.0, strict=True)
+        refuse_unsupported(classifier.graph)
+        results: list[Radius] = []
+        for start in range(0, len(instances), CHUNK):
+            part = instances[start : start + CHUNK]
+            clock = Clock()
+            states = attack_all(classifier, part, property, norm, self.effort, self.seed)
+            right = [k for k, state in enumerate(states) if not isinstance(state, int)]
+            tops = [_top(states[k], part[k], classifier, norm, limit) for k in right]
+            proven = _linear_radii(classifier, [part[k] for k in right], property, norm, tops)
+            lower = dict(zip(right, proven))
+            cost = Cost(queries=1, cpu_seconds=clock.cpu / len(part), wall_seconds=clock.wall / len(part))
+            for k, state in enumerate(states):
+                radius = _radius(part[k], state, lower.get(k, 0.0), tolerance, limit, cost)
+                results.append(radius)
+                if progress is not None:
+                    progress(start + k, radius)
+        return results
+
+
+def _top(
+    state: Witness | int | None, instance: Instance, classifier: Classifier, norm: Norm, limit: float | None
+) -> float:
+    """The largest radius worth proving."""
+    if isinstance(state, Witness):
+        return state.distance if limit is None else min(limit, state.distance)
+    if limit is not None:
+        return limit
+    x, domain = instance.x.astype(np.float64), classifier.domain
+    return norm.size(np.maximum(x - domain.low, domain.high - x)) if domain.bounded else 1.0
+
+
+def _radius(
+    instance: Instance, state: Witness | int | None, lower: float, tolerance: float, limit: float | None, cost: Cost
+) -> Radius:
+    if isinstance(state, int):
+        return Radius.wrong(prediction=state, cost=cost)
+    return Radius(
+        lower=lower if lower > 0 else None,
+        upper=None if state is None else state.distance,
+        tolerance=tolerance,
+        limit=limit,
+        witness=state,
+        proof=Proof("linear bounds", "real", "radii envelope") if lower > 0 else None,
+        prediction=instance.label,
+        cost=cost,
+    )
+
+
+def _linear_radii(
+    classifier: Classifier, instances: Sequence[Instance], property: Property, norm: Norm, tops: Sequence[float]
+) -> list[float]:
+    """Certified radii by bisection on the size of the ball that the bounds are computed on."""
+    if not instances:
+        return []
+    asked = [margins(classifier, i.label, property) for i in instances]
+    rows = torch.stack([one.rows for one in asked])
+    center = torch.from_numpy(np.stack([i.x.reshape(-1) for i in instances]))
+    low = torch.zeros(len(instances), dtype=torch.float64)
+    high = torch.tensor(tops, dtype=torch.float64)
+    best = low.clone()
+    with torch.no_grad():
+        for step in range(ROUNDS):
+            size = 0.5 * (low + high)
+            found = _certified(asked[0].graph, Region.around(center, size, norm, classifier.domain), rows, step)
+            best = torch.maximum(best, found)
+            proved = found >= size * (1.0 - 1e-9)
+            low, high = torch.where(proved, size, low), torch.where(proved, high, size)
+            low = torch.maximum(low, torch.minimum(best, high))
+    # A proof never reaches a witness: the last step may not round up to it.
+    return [min(float(b), t * (1.0 - 1e-9)) for b, t in zip(best, tops)]
+
+
+def _certified(graph: Graph, region: Region, rows: Tensor, step: int) -> Tensor:
+    root = bound_root(graph, region)
+    a, c = root.best_margins(rows, 0 if step < ROUNDS - 2 else 8)
+    return region.root(a, c).amin(1)
