@@ -15,7 +15,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 # PyTorch always comes through constraints.txt: without the pin, pip may fetch gigabytes of GPU packages.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
-.PHONY: help setup demo test lint types unit system bench pictures docs clean
+.PHONY: help setup demo test lint types unit system vibecheck bench pictures docs clean
 
 help:
 	@echo "make demo    radii on three shipped networks, under a minute; pictures and tables in $(OUT)"
@@ -41,7 +41,7 @@ $(STAMP): pyproject.toml constraints.txt
 demo: setup
 	$(BIN)/radii demo --output $(OUT)
 
-test: setup lint types unit
+test: setup system vibecheck lint types unit
 
 lint: setup
 	$(BIN)/ruff check .
@@ -53,6 +53,10 @@ types: setup
 # One torch thread a worker: more would only fight for the cores.
 unit: setup
 	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup $(TESTS)
+
+# Another verifier, in an environment of its own, for the tests of the `command` verifier.
+vibecheck: setup
+	@bash scripts/setup_vibecheck.sh $(PYTHON) || echo "vibecheck could not be installed: its tests will be skipped" >&2
 
 # A browser for the report's tests. Needs root; `make test` runs without it and says which tests it skipped.
 system:
@@ -72,5 +76,5 @@ docs: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) site out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-vibecheck site out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
