@@ -11,29 +11,11 @@ from tests.cli.command import radii
 
 from radii.cli.main import run
 
-CONTRACT = [
-    "classifier",
-    "dataset",
-    "split",
-    "index",
-    "label",
-    "prediction",
-    "property",
-    "target",
-    "norm",
-    "lower",
-    "upper",
-    "status",
-    "search",
-    "verifier",
-    "queries",
-    "timeouts",
-    "memory_errors",
-    "cancelled",
-    "cpu_seconds",
-    "wall_seconds",
-    "seed",
-]
+COLUMNS = """
+    classifier dataset split index label prediction property target norm lower upper status search verifier queries
+    timeouts memory_errors cancelled cpu_seconds wall_seconds seed
+"""
+CONTRACT = COLUMNS.split()
 
 
 def test_demo_writes_results_and_pictures(tmp_path: Path) -> None:
