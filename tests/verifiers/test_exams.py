@@ -12,7 +12,7 @@ class TestNative(VerifierExam):
     norms = ("linf", "l1", "l2")
 
     def make(self):
-        return make("native")
+        return make({"name": "native", "effort": "fast"})
 
 
 class TestMilp(VerifierExam):
@@ -64,4 +64,4 @@ class TestPortfolio(VerifierExam):
     norms = ("linf", "l1", "l2")
 
     def make(self):
-        return make({"portfolio": ["attack", "bounds", "native"]})
+        return make({"portfolio": ["attack", "bounds", {"name": "native", "effort": "fast"}]})

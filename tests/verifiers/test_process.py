@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import sys
 import tempfile
 import threading
 import time
+import uuid
 from pathlib import Path
 
 import psutil
@@ -16,21 +18,32 @@ import pytest
 from radii.errors import InputError, ToolMissing
 from radii.verifiers.process import MARK, Limits, run, scratch
 
+TAG = "RADII_TEST_RUN"
+os.environ.setdefault(TAG, uuid.uuid4().hex)  # other programs of radii may run on this machine
+
 
 def python(code: str) -> list[str]:
     return [sys.executable, "-c", code]
 
 
 def marked() -> list[int]:
-    """Processes of this test run's children, wherever they went."""
+    """The programs that these tests started and that still run, wherever they went."""
     found = []
     for process in psutil.process_iter():
-        try:
-            if MARK in process.environ() and process.status() != psutil.STATUS_ZOMBIE:
+        with contextlib.suppress(psutil.Error):
+            if process.environ().get(MARK) and process.environ().get(TAG) == os.environ[TAG]:
                 found.append(process.pid)
-        except psutil.Error:
-            continue
     return found
+
+
+def gone(seconds: float = 1.0) -> bool:
+    """Whether none of them runs any more, or all end within a second of having been killed."""
+    end = time.perf_counter() + seconds
+    while marked():
+        if time.perf_counter() > end:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 def zombies() -> list[int]:

@@ -10,6 +10,7 @@ import contextlib
 import os
 import selectors
 import shlex
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -80,14 +81,26 @@ def run(
 
 @contextlib.contextmanager
 def scratch(purpose: str) -> Iterator[Path]:
-    """A new folder for the files of one run, gone afterwards; one that cannot be made is bad input, with the remedy."""
+    """A new folder for the files of one run, gone afterwards; one that cannot be made is bad input, with the remedy.
+
+    A process that was killed leaves its folder to the next one that needs a folder.
+    """
     try:
-        folder = tempfile.TemporaryDirectory(prefix="radii-", ignore_cleanup_errors=True)
+        _sweep()
+        folder = tempfile.TemporaryDirectory(prefix=f"radii-{os.getpid()}-", ignore_cleanup_errors=True)
     except OSError as error:
         where = tempfile.tempdir or os.environ.get("TMPDIR", "the temporary folder")
         raise InputError(f"{where}: expected a folder to write to ({purpose}), got: {error}; set TMPDIR") from error
     with folder as name:
         yield Path(name)
+
+
+def _sweep() -> None:
+    """Removes the folders of processes that are no more."""
+    for folder in Path(tempfile.gettempdir()).glob("radii-*-*"):
+        owner = folder.name.split("-")[1]
+        if owner.isdigit() and not psutil.pid_exists(int(owner)):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _start(argv: Sequence[str], source: IO[bytes], cwd: Any, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
