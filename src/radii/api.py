@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack, cast
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -118,9 +117,4 @@ def measurement(classifier: Classifier, **options: Unpack[Options]) -> Measureme
 
 def decider(ask: Ask) -> Decider:
     """The verifier that was asked for, by its name or as it is; one that is made by name gets the seed."""
-    from radii.verifiers.catalogue import make
-
-    made: Any = make(ask.verifier)
-    if made is not ask.verifier and "seed" in getattr(made, "__dataclass_fields__", {}):
-        made = replace(made, seed=ask.seed)
-    return cast(Decider, made)
+    return ask.decider()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, TypedDict, cast
 
-from radii._check import nearest, number, whole
+from radii._check import choice, nearest, number, whole
 from radii.decide import Budget, Decider
 from radii.errors import InputError
 from radii.problem import LINF, Classification, Norm, Property
-from radii.search import Grid, Job, KBinary
+from radii.search import Grid, GridSearch, Iterative, Job, KBinary
 from radii.store import Setting
 
 
@@ -35,6 +35,10 @@ class Options(TypedDict, total=False):
     seed: int
 
 
+# Searches over a grid; batches gain nothing from speculation, so one query an input at a time unless k says more.
+_SEARCHES: dict[str, type[KBinary] | type[Iterative]] = {"kbinary": KBinary, "iterative": Iterative}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Ask:
     """What is asked of every input, how its radius is searched, and within which budget."""
@@ -45,6 +49,8 @@ class Ask:
     tolerance: float = 0.002
     limit: float | None = None
     grid: Grid | None = None
+    k: int = 1
+    method: str = "kbinary"
     verifier: Decider | str = "native"
     seed: int = 0
 
@@ -72,6 +78,8 @@ class Ask:
             "tolerance": number(self.tolerance, "tolerance", low=0.0, strict=True),
             "limit": None if self.limit is None else number(self.limit, "limit", low=0.0, strict=True),
             "grid": None if self.grid is None else Grid.of(self.grid),
+            "k": whole(self.k, "k", low=1),
+            "method": choice(self.method, "search method over a grid", _SEARCHES),
             "seed": whole(self.seed, "seed"),
         }
         for key, value in settled.items():
@@ -81,22 +89,29 @@ class Ask:
         """The part of a stored unit's key that says what was asked and how."""
         parameters: dict[str, Any] = {"tolerance": self.tolerance, "limit": self.limit}
         if self.grid is not None:
-            parameters = {"grid": list(self.grid.epsilons), "k": 1}
+            parameters = {"grid": list(self.grid.epsilons), "k": self.k}
         return Setting.of(
             self.property,
             self.norm,
-            search="direct" if self.grid is None else "kbinary",
+            search="direct" if self.grid is None else self.method,
             search_parameters=parameters,
             verifier=self.verifier if isinstance(self.verifier, str) else re.split(r"[^\w-]", decider.identity)[0],
             identity=decider.identity,
             seed=self.seed,
         )
 
-    def machine(self) -> KBinary:
-        """A fresh search over the grid: batches gain nothing from speculation, so one query an input at a time."""
+    def machine(self) -> GridSearch:
+        """A fresh search over the grid."""
         if self.grid is None:
             raise InputError("grid: expected values of ε to ask about, got none")
-        return KBinary(self.grid, k=1)
+        return _SEARCHES[self.method](self.grid, k=self.k)
+
+    def decider(self) -> Decider:
+        """The verifier that was asked for; one that is made by name gets the seed."""
+        from radii.verifiers.catalogue import make
+
+        made = make(self.verifier)
+        return seeded(made, self.seed) if made is not self.verifier else made
 
     def job(self, classifier: Any) -> Job:
         """What is asked, of this classifier."""
@@ -105,3 +120,10 @@ class Ask:
     def costs(self) -> dict[str, Any]:
         """The budget as plain values."""
         return asdict(self.budget)
+
+
+def seeded(decider: Decider, seed: int) -> Decider:
+    """The decider with this seed, if it has one."""
+    if "seed" not in getattr(decider, "__dataclass_fields__", {}):
+        return decider
+    return cast(Decider, replace(cast(Any, decider), seed=seed))

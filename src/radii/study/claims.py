@@ -1,0 +1,115 @@
+"""Claims of one run: which units it may compute now, while other processes work on the same study."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import time
+import uuid
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+
+import psutil
+from sqlalchemy import select
+
+from radii.store import Store
+from radii.store.schema import claims as _table
+from radii.study.plan import Work
+
+SECONDS = 120.0  # how long a claim lasts unless it is renewed: what another machine waits for after a crash
+_LOOK_SECONDS = 1.0  # how often to ask whether others have finished or died
+
+
+class Claims:
+    """Hands out units of a list that nobody else computes; what others hold is asked for again later."""
+
+    def __init__(
+        self, store: Store, works: Sequence[Work], retry_before: float | None = None, seconds: float = SECONDS
+    ) -> None:
+        self.owner = owner_name()
+        self.theirs = 0  # units of the list that others have finished meanwhile
+        self._store, self._retry, self._seconds = store, retry_before, seconds
+        self._works = {work.key: work for work in works}
+        self._ready = deque(works)
+        self._busy: list[Work] = []
+        self._renewed = self._looked = time.monotonic()
+        release_dead(store)
+
+    def draw(self, count: int) -> list[Work]:
+        """Up to that many units to compute now, claimed; none when there are none just now."""
+        if not self._ready:
+            self._look()
+        while self._ready:
+            part = [self._ready.popleft() for _ in range(min(count, len(self._ready)))]
+            units = [work.unit for work in part]
+            held = {
+                u.key for u in self._store.claim(units, self.owner, seconds=self._seconds, retry_before=self._retry)
+            }
+            self._busy += [work for work in part if work.key not in held]
+            if held:
+                return [work for work in part if work.key in held]
+        return []
+
+    @property
+    def waiting(self) -> int:
+        """How many units others are computing."""
+        return len(self._busy)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether nothing is left to hand out, now or later."""
+        return not self._ready and not self._busy
+
+    def tend(self) -> None:
+        """Prolong the claims when it is time; call it every few seconds."""
+        if time.monotonic() - self._renewed > self._seconds / 4:
+            self._store.renew(self.owner, seconds=self._seconds)
+            self._renewed = time.monotonic()
+
+    def _look(self) -> None:
+        """Drop what others have finished; what they have given up becomes ready again."""
+        if not self._busy or time.monotonic() - self._looked < _LOOK_SECONDS:
+            return
+        release_dead(self._store)
+        left = self._store.pending([work.unit for work in self._busy], retry_before=self._retry)
+        self.theirs += len(self._busy) - len(left)
+        self._ready.extend(self._works[unit.key] for unit in left)
+        self._busy.clear()
+        self._looked = time.monotonic()
+
+
+def owner_name() -> str:
+    """A name for this run that lets others on the same machine see whether its process still lives."""
+    own = psutil.Process()
+    return f"{_place()}/{own.pid}/{own.create_time():.2f}/{uuid.uuid4().hex[:8]}"
+
+
+def release_dead(store: Store) -> int:
+    """Give back the claims of processes of this machine that are gone; those of other machines run out."""
+    with store.read() as connection:
+        owners = list(connection.execute(select(_table.c.owner).distinct()).scalars())
+    return sum(store.release(owner) for owner in owners if _dead(owner))
+
+
+def _dead(owner: str) -> bool:
+    place, *rest = owner.split("/")
+    if place != _place() or len(rest) != 3:
+        return False
+    try:
+        process = psutil.Process(int(rest[0]))
+        return process.status() == psutil.STATUS_ZOMBIE or abs(process.create_time() - float(rest[1])) > 1.0
+    except (psutil.NoSuchProcess, ValueError):
+        return True
+
+
+def _place() -> str:
+    """A name for where process numbers mean the same: this machine since it was started, or this container."""
+    parts = [socket.gethostname()]
+    boot, space = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/pid")
+    if boot.exists():
+        parts.append(boot.read_text().strip())
+    if space.is_symlink():
+        parts.append(os.readlink(space))
+    return hashlib.sha256("|".join(parts).encode()).hexdigest()[:16]

@@ -1,0 +1,241 @@
+"""Runs the missing units of a plan: each result is stored as it is finished, and nothing is done twice."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+import numpy as np
+
+from radii.errors import StoreError
+from radii.problem import Radius
+from radii.problem.radius import Cost
+from radii.runners import Outcome, Reason, Runner, Task, fair_order
+from radii.search import concurrently
+from radii.store import Alarm, Environment, QueryRecord, RadiusRecord, Store
+from radii.study.claims import SECONDS, Claims
+from radii.study.plan import Plan, Work
+from radii.study.stop import Stop, Stopped
+from radii.study.work import TICK_SECONDS, RunnerPool, find_radius, limits
+
+_CHUNK = 8  # instances of one question that a search over a grid takes on at once, for each worker
+
+
+@dataclass(frozen=True)
+class Finished:
+    """One unit that this run has finished; `failure` says why a unit gave nothing."""
+
+    work: Work
+    radius: Radius
+    failure: str = ""
+
+
+@dataclass
+class Summary:
+    """What a run did; `theirs` were finished by other processes meanwhile."""
+
+    planned: int = 0
+    known: int = 0
+    done: int = 0
+    theirs: int = 0
+    failures: list[Finished] = field(default_factory=list)
+    alarms: list[Alarm] = field(default_factory=list)
+    stopped: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether every unit has its result and none of this run failed."""
+        return not self.stopped and not self.failures and not self.alarms
+
+
+Listen = Callable[[Finished], None]
+
+
+@dataclass
+class Run:
+    """One process's part in a study: `listen` hears of every finished unit, `idle` while others are waited for."""
+
+    plan: Plan
+    store: Store
+    runner: Runner
+    stop: Stop = field(default_factory=Stop)
+    retry: bool = False
+    command: str = ""
+    listen: Listen | None = None
+    idle: Callable[[int], None] | None = None
+
+    def __post_init__(self) -> None:
+        self._environment = Environment.current(self.command, self.plan.seed)
+        self.summary = Summary(planned=len(self.plan.works))
+
+    def run(self) -> Summary:
+        """Do what is missing; a stop leaves everything finished in the store and gives the claims back."""
+        retry_before = time.time() if self.retry else None
+        if self.store.studies().get(self.plan.name) != self.plan.body:
+            self.store.plan(self.plan.name, self.plan.units, self.plan.body)
+        wanted = {unit.key for unit in self.store.pending(self.plan.units, retry_before=retry_before)}
+        missing = [work for work in self.plan.works if work.key in wanted]
+        self.summary.known = len(self.plan.works) - len(missing)
+        measured = [work for work in missing if work.question.ask.grid is None]
+        asked = [work for work in missing if work.question.ask.grid is not None]
+        for works, go in ((_fair(measured), self._measure), (_by_question(asked, self._chunk()), self._ask)):
+            if works and not self.summary.stopped:
+                self._with_claims(Claims(self.store, works, retry_before, self._patience()), go)
+        return self.summary
+
+    def _patience(self) -> float:
+        # A runner that works in this process cannot renew its claims while it does.
+        return SECONDS if self.runner.hard_limits else 3600.0
+
+    def _with_claims(self, claims: Claims, go: Callable[[Claims], None]) -> None:
+        try:
+            go(claims)
+        except Stopped:
+            self.summary.stopped = True
+        finally:
+            self.summary.theirs += claims.theirs
+            # Claims run out by themselves when the store cannot be reached any more.
+            with contextlib.suppress(StoreError):
+                self.store.release(claims.owner)
+
+    # Direct search: one unit is one task.
+
+    def _measure(self, claims: Claims) -> None:
+        flying: dict[str, Work] = {}
+        try:
+            while flying or not claims.exhausted:
+                self.stop.check()
+                claims.tend()
+                room = self._room() - len(flying)
+                drawn = self._right(claims.draw(room)) if room > 0 else []
+                for work in drawn:
+                    self.runner.submit(_task(work))
+                    flying[work.key] = work
+                if not flying:
+                    self._rest(claims)
+                elif (outcome := self.runner.wait(timeout=TICK_SECONDS)) is not None:
+                    self._land(flying.pop(outcome.key), outcome)
+        finally:
+            for key in flying:
+                self.runner.cancel(key)
+            while flying and (outcome := self.runner.wait(timeout=10.0)) is not None:
+                work = flying.pop(outcome.key)
+                if outcome.ok:  # it was finished before the stop reached it
+                    self._land(work, outcome)
+
+    def _room(self) -> int:
+        return 2 * self.runner.workers if self.runner.hard_limits else 1
+
+    def _rest(self, claims: Claims) -> None:
+        if claims.waiting:
+            if self.idle is not None:
+                self.idle(claims.waiting)
+            time.sleep(0.2)
+
+    def _land(self, work: Work, outcome: Outcome) -> None:
+        if outcome.failure is None:
+            radius: Radius = outcome.value
+            peak = max(radius.cost.peak_memory, outcome.peak_memory or 0)
+            self._keep(work, replace(radius, cost=replace(radius.cost, peak_memory=peak)))
+            return
+        reason, message = outcome.failure.reason, outcome.failure.message
+        cost = Cost(
+            queries=1,
+            timeouts=int(reason is Reason.TIME),
+            memory_errors=int(reason is Reason.MEMORY),
+            cancelled=int(reason is Reason.CANCELLED),
+            cpu_seconds=outcome.cpu_seconds,
+            wall_seconds=outcome.wall_seconds,
+            peak_memory=outcome.peak_memory or 0,
+        )
+        # A limit that was reached is an answer; a crash or an exception is a failure of the run.
+        failure = "" if reason in (Reason.TIME, Reason.MEMORY) else f"{reason}: {message}"
+        ask = work.question.ask
+        known = Radius(tolerance=ask.tolerance, limit=ask.limit, cost=cost, note=f"{reason}: {message}")
+        self._keep(work, known, failure=failure)
+
+    # Search over a grid: one query is one task, and redundant ones are cancelled.
+
+    def _chunk(self) -> int:
+        return _CHUNK * self.runner.workers
+
+    def _ask(self, claims: Claims) -> None:
+        while not claims.exhausted:
+            self.stop.check()
+            drawn = claims.draw(self._chunk())
+            if not drawn:
+                self._rest(claims)
+            for _, group in groupby(self._right(drawn), key=lambda work: id(work.question)):
+                self._search(list(group), claims)
+
+    def _search(self, works: Sequence[Work], claims: Claims) -> None:
+        def tick() -> None:
+            self.stop.check()
+            claims.tend()
+
+        question = works[0].question
+        pool = RunnerPool(self.runner, question, tick)
+
+        def finished(place: int, radius: Radius) -> None:
+            lost = [q for q in pool.trace.get(place, ()) if q.reason == "error"]
+            failure = f"{len(lost)} queries failed, the last: {lost[-1].detail}" if lost else ""
+            self._keep(works[place], radius, tuple(pool.trace.pop(place, ())), failure)
+
+        at_once = 1 + self.runner.workers // question.ask.k if self.runner.hard_limits else 1
+        job, instances = question.ask.job(question.classifier), [work.instance for work in works]
+        try:
+            concurrently(job, question.ask.machine, pool, instances, at_once=at_once, progress=finished)
+        finally:
+            pool.abandon()
+
+    # Storing.
+
+    def _right(self, works: Sequence[Work]) -> list[Work]:
+        """The works whose input is classified correctly, where only those are studied; the others have radius 0."""
+        right: list[Work] = []
+        for chosen, group in groupby(works, key=lambda work: work.question if work.only_correct else None):
+            part = list(group)
+            if chosen is None:
+                right += part
+                continue
+            outputs = chosen.classifier.reference(np.stack([work.instance.x for work in part]))
+            for work, prediction in zip(part, np.argmax(outputs, axis=1).tolist(), strict=True):
+                if prediction == work.instance.label:
+                    right.append(work)
+                else:
+                    self._keep(work, Radius.wrong(prediction))
+        return right
+
+    def _keep(self, work: Work, radius: Radius, queries: tuple[QueryRecord, ...] = (), failure: str = "") -> None:
+        record = RadiusRecord(unit=work.unit, radius=radius, queries=queries, environment=self._environment)
+        self.summary.alarms += self.store.put_many([record])
+        self.summary.done += 1
+        finished = Finished(work, radius, failure)
+        if failure:
+            self.summary.failures.append(finished)
+        if self.listen is not None:
+            self.listen(finished)
+
+
+def _task(work: Work) -> Task:
+    question = work.question
+    args = (question.source, question.ask, question.decider, work.instance)
+    return Task(key=work.key, function=find_radius, args=args, limits=limits(question.ask.budget), retries=1)
+
+
+def _fair(works: Iterable[Work]) -> list[Work]:
+    """Classifiers and classes in turns, so that early results are a fair picture."""
+    return fair_order(works, lambda work: (work.unit.classifier.name, work.instance.label))
+
+
+def _by_question(works: Sequence[Work], size: int) -> list[Work]:
+    """The same, in runs of one question, so that a search can share its machinery."""
+    chunks: list[list[Work]] = []
+    for _, group in groupby(sorted(works, key=lambda work: id(work.question)), key=lambda work: id(work.question)):
+        fair = _fair(group)
+        chunks += [fair[start : start + size] for start in range(0, len(fair), size)]
+    turns = fair_order(chunks, lambda chunk: (chunk[0].unit.classifier.name,))
+    return [work for chunk in turns for work in chunk]

@@ -1,0 +1,100 @@
+"""From the names in a study file to networks and inputs; relative paths start at the file's folder."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from radii import zoo
+from radii.data import Dataset, load_dataset, select
+from radii.data.sources.registry import SOURCES
+from radii.errors import InputError, ModelError
+from radii.models.classifier import Classifier
+from radii.models.load import load_classifier
+from radii.study.file import ClassifierPart, DataPart
+
+_MAGIC = "*?["
+
+
+@dataclass(frozen=True)
+class Source:
+    """How to load a classifier again, on any machine that has its file: path, name and options."""
+
+    path: str
+    name: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    fingerprint: str = ""
+
+    def load(self, check: bool = True) -> Classifier:
+        """The classifier; `ModelError` when the file is not the one that the fingerprint was taken of."""
+        options = dict(self.options)
+        if options.get("domain") is not None:
+            options["domain"] = tuple(options["domain"])
+        if options.get("input_shape") is not None:
+            options["input_shape"] = tuple(options["input_shape"])
+        found = load_classifier(self.path, name=self.name, check=check, **options)
+        if self.fingerprint and found.fingerprint != self.fingerprint:
+            raise ModelError(
+                f"{self.path}: expected the network that the study began with ({self.fingerprint[:12]}), "
+                f"got another one ({found.fingerprint[:12]}); restore the file or use a new store"
+            )
+        return found
+
+
+def classifiers(parts: list[ClassifierPart], base: Path) -> Iterator[tuple[Source, Classifier]]:
+    """Every classifier of a study with how to load it again, in the order of the file; patterns sorted by name."""
+    seen: dict[str, str] = {}
+    for part in parts:
+        for path in _files(part.path, base):
+            options = part.model_dump(include={"preprocessing", "domain", "input_shape"}, exclude_unset=True)
+            found = Source(str(path), part.name, options).load()
+            if found.name in seen:
+                if seen[found.name] == found.fingerprint:
+                    continue
+                raise InputError(
+                    f"classifiers: expected different names for different networks, got {found.name!r} twice; "
+                    "give one of them a name: {path: …, name: …}"
+                )
+            seen[found.name] = found.fingerprint
+            yield Source(str(path), found.name, options, found.fingerprint), found
+
+
+def _files(text: str, base: Path) -> list[Path]:
+    if text.startswith(zoo.PREFIX):
+        names = zoo.cards() if text == f"{zoo.PREFIX}*" else [text]
+        return [zoo.path(name) for name in names]
+    if not any(sign in text for sign in _MAGIC):
+        return [located(text, base)]
+    for folder in (base, Path.cwd()):
+        if found := sorted(glob.glob(str(folder / Path(text).expanduser()), recursive=True)):
+            return [Path(name).resolve() for name in found]
+    raise InputError(f"classifiers: expected files that match {text!r} in {base}, got none")
+
+
+def located(text: str, base: Path) -> Path:
+    """The file or folder of that name beside the study file, or else in the working folder."""
+    path = Path(text).expanduser()
+    beside = base / path
+    return (beside if beside.exists() or not path.exists() else path).resolve()
+
+
+def settled(part: DataPart, base: Path) -> dict[str, Any]:
+    """The data part as plain values with whole paths, so that the inputs are found again from anywhere."""
+    body = part.model_dump(exclude_none=True)
+    if part.root is not None:
+        body["root"] = str(located(part.root, base))
+    elif part.source not in SOURCES:
+        place = located(part.source, base)
+        if place.exists():
+            body["source"] = str(place)
+    return body
+
+
+def inputs(body: dict[str, Any], seed: int = 0) -> Dataset:
+    """The inputs that a settled data part names."""
+    ways = {name: body[name] for name in ("indices", "first", "per_class", "stratified") if name in body}
+    whole = load_dataset(body["source"], body.get("split"), body.get("root"), **body.get("options", {}))
+    return select(whole, **ways, seed=seed)
