@@ -43,6 +43,8 @@ class Lines:
         unstable = (low < 0) & (high > 0)
         width = (high - low).clamp_min(1e-300)
         steep = torch.where(unstable, high / width, active.to(low.dtype))
+        # An end that is no number says nothing: the slope is none either, and no bound through it can prove.
+        steep = torch.where((low <= high), steep, torch.full_like(steep, torch.nan))
         # Valid at both ends whatever the rounding of the slope: the line lies above 0 at low and above high at high.
         lift = torch.maximum(-steep * low, high - steep * high) + 8 * U64 * width
         offset = torch.where(unstable, lift.clamp_min(0.0), torch.zeros_like(lift))

@@ -150,6 +150,8 @@ class _Relaxation:
         unstable = (low < 0) & (high > 0)
         width = (high - low).clamp_min(1e-30)
         steep = torch.where(unstable, high / width, (low >= 0).to(low.dtype))
+        # Ends that are no numbers say nothing: no bound through such a slope can prove.
+        steep = torch.where((low <= high), steep, torch.full_like(steep, torch.nan))
         # Valid at both ends whatever the rounding of the slope.
         lift = torch.maximum(-steep * low, high - steep * high) + 8 * unit_of(low.dtype) * width
         return _Relaxation(unstable, steep, torch.where(unstable, lift.clamp_min(0.0), torch.zeros_like(lift)))

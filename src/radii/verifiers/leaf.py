@@ -34,6 +34,8 @@ def settle(problem: Problem, nodes: Nodes) -> tuple[Tensor, Tensor]:
 
 def _propose(problem: Problem, nodes: Nodes, i: int) -> tuple[Array, Array]:
     z, z0, goal, goal0 = _linear(problem, nodes, i)
+    if not all(np.isfinite(part).all() for part in (z, z0, goal, goal0)):
+        return np.zeros(len(z0)), np.zeros(len(goal))
     sign = nodes.sign[i].numpy().astype(np.float64)
     fixed = np.flatnonzero(sign)
     # Fixed signs say sign·(z·x + z0) ≥ 0.

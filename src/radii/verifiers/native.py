@@ -111,8 +111,9 @@ class Native:
         pursuit = job.pursuit(Meter(budget, clock.cpu), 1e-12, query.epsilon, self.arithmetic == "float32")
         try:
             pursuit.decide(query.epsilon)
-        except MemoryError:
-            return Answer.unknown(Reason.MEMORY, "out of memory", cpu_seconds=clock.cpu, wall_seconds=clock.wall)
+        except (MemoryError, RuntimeError, ValueError, ArithmeticError) as error:
+            reason, detail = _failure(error)
+            return Answer.unknown(reason, detail, cpu_seconds=clock.cpu, wall_seconds=clock.wall)
         cost = {"cpu_seconds": clock.cpu, "wall_seconds": clock.wall, "nodes": pursuit.meter.nodes}
         found = job.best
         if found is not None and found.distance <= query.epsilon:
@@ -130,8 +131,8 @@ class Native:
         note = ""
         try:
             pursuit.run()
-        except MemoryError:
-            pursuit.stopped, note = Reason.MEMORY, "out of memory"
+        except (MemoryError, RuntimeError, ValueError, ArithmeticError) as error:
+            pursuit.stopped, note = _failure(error)
         cost = Cost(
             queries=1,
             timeouts=int(pursuit.stopped is Reason.TIME),
@@ -265,6 +266,12 @@ class _Job:
         if np.isfinite(distances[nearest]) and (self.best is None or distances[nearest] < self.best.distance):
             query = Query(self.instance, float(distances[nearest]), self.property, self.norm)
             self.best = witness_at(self.classifier, query, found[nearest]) or self.best
+
+
+def _failure(error: Exception) -> tuple[Reason, str]:
+    """A failure inside the engine as an answer: what was proven before it stands, nothing else is claimed."""
+    memory = isinstance(error, MemoryError) or "alloc" in str(error).lower()
+    return (Reason.MEMORY, "out of memory") if memory else (Reason.ERROR, f"{type(error).__name__}: {error}")
 
 
 def _diameter(job: _Job) -> float:
