@@ -52,19 +52,19 @@ def _torch(w: Tensor, k: Tensor, g: Tensor, c: Tensor, middle: Tensor, half: Ten
     inner = (g * middle).sum(-1) + c
     reach = (g.abs() * half).sum(-1)
     low = torch.zeros_like(k)
-    high = (2.0 * size / reach.clamp_min(1e-30)[:, None]).expand_as(k).clone()
+    high = torch.full_like(k, torch.inf)
     best = start - size
     best_at = low.clone()
-    middle_point = 0.5 * (low + high)
+    at = (size / reach.clamp_min(1e-30)[:, None]).expand_as(k)
     for _ in range(2 * STEPS):
-        mixed = w + middle_point[..., None] * g[:, None]
-        value = start + middle_point * inner[:, None] - (mixed.abs() * half).sum(-1)
+        mixed = w + at[..., None] * g[:, None]
+        value = start + at * inner[:, None] - (mixed.abs() * half).sum(-1)
         slope = inner[:, None] - (torch.sign(mixed) * (g * half)[:, None]).sum(-1)
         better = value > best
-        best, best_at = torch.where(better, value, best), torch.where(better, middle_point, best_at)
+        best, best_at = torch.where(better, value, best), torch.where(better, at, best_at)
         rising = slope > 0
-        low, high = torch.where(rising, middle_point, low), torch.where(rising, high, middle_point)
-        middle_point = 0.5 * (low + high)
+        low, high = torch.where(rising, at, low), torch.where(rising, high, at)
+        at = torch.where(high.isinf(), 4.0 * at, 0.5 * (low + high))
     total = (w.abs() * (middle.abs() + half)).sum(-1) + k.abs()
     total = total + best_at * ((g.abs() * (middle.abs() + half)).sum(-1) + c.abs())[:, None]
     return best - 2.0 * gamma(w.shape[-1] + 4, unit_of(w.dtype)) * UP * total
