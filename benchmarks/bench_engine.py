@@ -1,0 +1,311 @@
+"""The engine on the published networks: closed share, gaps, CPU seconds and nodes, against a bar and against a peer.
+
+    python benchmarks/bench_engine.py [--quick] [--bar] [--vibecheck] [--growth] [--envelope]
+                                      [--network NAME...] [--images N] [--seconds S] [--data FOLDER]
+
+Without a part named, all of them run. `--bar`: the first correctly classified training images of every network.
+`--vibecheck`: the same images by binary search with vibecheck (scripts/setup_vibecheck.sh installs it), at the same CPU
+seconds an image. `--growth`: cost over images, width and depth. `--envelope`: attack and root bounds for the whole
+MNIST test set. CPU seconds, one thread. Every figure is kept in build/bench_engine.json and written to docs/bench.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from bench_report import write_page
+from common import DATA, ROOT, correct, keep, machine, mnist, network, peak_memory, published
+
+from radii.decide import Budget
+from radii.problem import LINF, Classification, Instance, Query, Radius, Status, Verdict
+from radii.search import KBinary
+from radii.search.grid import Grid
+from radii.verifiers.command import TEMPLATES, Command
+from radii.verifiers.native import Native
+
+# network: least closed share, most CPU seconds (median of closed), most mean relative gap
+BAR: dict[str, tuple[float | None, float | None, float | None]] = {
+    "mnist-net_256x2": (19 / 20, 0.5, None),
+    "mnist-net": (17 / 20, 2.0, None),
+    "mnist_relu_3_50": (17 / 20, 2.0, None),
+    "mnist_nn": (16 / 20, 1.0, None),
+    "mnist-net_256x4": (None, None, 0.25),
+    "mnist_relu_9_100": (None, None, 0.40),
+    "mnist_relu_6_200": (None, None, 0.60),
+    "mnist_nn_fgsm_02": (None, None, 0.40),
+    "convSmallRELU__DiffAI": (3 / 10, None, 0.20),
+    "convSmallRELU__Point": (None, None, 0.50),
+    "resnet_4b_standard": (None, None, 0.60),
+}
+MEMORY = 6 * 2**30
+GRID = Grid.steps(0.001, 0.399, 0.002)
+PEER = ROOT / ".venv-vibecheck" / "bin" / "vibecheck"
+PEER_NETWORK, PEER_IMAGES, PEER_RATIO = "mnist-net_256x2", 8, 1 / 30
+
+
+def main() -> int:
+    """Run the parts that are asked for; 1 when a bar is missed."""
+    options = arguments()
+    if not options.data.is_dir():
+        print(f"--data: expected the folder of the JAIR networks, got {options.data}", file=sys.stderr)
+        return 2
+    parts = {"bar": run_bar, "vibecheck": run_vibecheck, "growth": run_growth, "envelope": run_envelope}
+    named = [name for name in parts if getattr(options, name)] or list(parts)
+    keep(options.out, "run", {"machine": machine(), "quick": options.quick, "seconds": options.seconds})
+    missed = [name for name in named if not parts[name](options)]
+    keep(options.out, "run", {"peak_memory": peak_memory()})
+    write_page(options.out, options.page)
+    print(f"peak memory {peak_memory() / 2**30:.2f} GiB; figures in {options.out}, table in {options.page}")
+    return 1 if missed else 0
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the images")
+    for part in ("bar", "vibecheck", "growth", "envelope"):
+        parser.add_argument(f"--{part}", action="store_true", help=f"run this part (all, when none is named): {part}")
+    parser.add_argument("--network", nargs="+", choices=list(BAR), metavar="NAME", help=f"of {', '.join(BAR)}")
+    parser.add_argument("--images", type=int, help="images a network")
+    parser.add_argument("--seconds", type=float, default=60.0, help="CPU seconds an image")
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench_engine.json")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "bench.md")
+    return parser.parse_args()
+
+
+def image_count(name: str, options: argparse.Namespace) -> int:
+    """How many images of a network are tried."""
+    full = 10 if name.startswith(("conv", "resnet")) else 20
+    return options.images or (max(1, full // 10) if options.quick else full)
+
+
+def measure(name: str, instances: list[Instance], options: argparse.Namespace) -> list[Radius]:
+    """Radii by direct search within the budget, with a line an image on the terminal."""
+    tolerance = 1 / 1020 if name.startswith("resnet") else 0.002
+
+    def line(at: int, radius: Radius) -> None:
+        print(
+            f"  {name} image {instances[at].index}: [{_end(radius.lower)}, {_end(radius.upper)}] {radius.status}"
+            f" {radius.cost.cpu_seconds:.2f} s {radius.cost.nodes} nodes",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    budget = Budget(options.seconds, MEMORY)
+    found = Native().measure(
+        network(options.data, name), instances, Classification(), LINF, budget, tolerance=tolerance, progress=line
+    )
+    return found
+
+
+def run_bar(options: argparse.Namespace) -> bool:
+    """One line a network; whether every bar is met."""
+    good = True
+    print(f"{'network':24}{'closed':>9}{'gap':>7}{'median':>8}{'CPU s':>8}{'nodes':>9}{'published s':>13}  bar")
+    for name in options.network or BAR:
+        instances = correct(options.data, name, image_count(name, options))
+        radii = measure(name, instances, options)
+        row = summary(name, instances, radii, options)
+        keep(options.out, "bar", {name: row})
+        write_page(options.out, options.page)
+        print(
+            f"{name:24}{row['closed']:>5}/{row['images']:<3}{row['mean_gap']:7.3f}{row['median_gap']:8.3f}"
+            f"{_number(row['cpu_closed']):>8}{row['nodes']:9}{_number(row['published_seconds'], 0):>13}"
+            f"  {row['verdict']}",
+            flush=True,
+        )
+        good = good and row["verdict"] != "missed"
+    return good
+
+
+def relative_gap(radius: Radius) -> float:
+    """(upper − lower) / upper; 1 when an end is absent."""
+    return 1.0 if radius.gap is None or not radius.upper else radius.gap / radius.upper
+
+
+def summary(name: str, instances: list[Instance], radii: list[Radius], options: argparse.Namespace) -> dict[str, Any]:
+    """What one network's radii say, beside the published rows of the same images."""
+    gaps = [relative_gap(r) for r in radii]
+    closed = [r for r in radii if r.status is Status.CLOSED]
+    cpu = float(np.median([r.cost.cpu_seconds for r in closed])) if closed else None
+    share, most, gap = BAR[name]
+    checks = [
+        share is None or len(closed) >= round(share * len(radii), 6) - 1e-9,
+        most is None or (cpu is not None and cpu <= most),
+        gap is None or float(np.mean(gaps)) <= gap,
+    ]
+    rows = {} if name.startswith("resnet") else published(options.data, name)
+    beside = [(rows[i.index], r) for i, r in zip(instances, radii) if i.index in rows]
+    apart = [i.index for i, r in zip(instances, radii) if i.index in rows and not overlap(rows[i.index], r)]
+    return {
+        "images": len(radii),
+        "closed": len(closed),
+        "mean_gap": float(np.mean(gaps)),
+        "median_gap": float(np.median(gaps)),
+        "cpu_closed": cpu,
+        "cpu_total": sum(r.cost.cpu_seconds for r in radii),
+        "nodes": sum(r.cost.nodes for r in radii),
+        "seconds": options.seconds,
+        "published_rows": len(beside),
+        "published_seconds": sum(p["seconds"] for p, _ in beside) if beside else None,
+        "same_cpu": sum(r.cost.cpu_seconds for _, r in beside) if beside else None,
+        "not_overlapping": apart,
+        "verdict": "met" if all(checks) else "missed",
+        "radii": [[i.index, r.lower, r.upper, r.cost.cpu_seconds, r.cost.nodes] for i, r in zip(instances, radii)],
+    }
+
+
+def overlap(row: dict[str, float], radius: Radius) -> bool:
+    """Whether a published interval and ours can both hold."""
+    return (radius.lower is None or radius.lower < row["upper"]) and (
+        radius.upper is None or radius.upper > row["lower"] - 1e-6
+    )
+
+
+def run_vibecheck(options: argparse.Namespace) -> bool:
+    """The same images by direct search and by binary search with vibecheck; whether ours costs a thirtieth at most."""
+    if not PEER.is_file():
+        print("vibecheck is left out: scripts/setup_vibecheck.sh installs it")
+        return True
+    peer = Command(TEMPLATES["vibecheck"].replace("vibecheck", str(PEER), 1), name="vibecheck")
+    good = True
+    for name in options.network or [PEER_NETWORK]:
+        count = options.images or (2 if options.quick else PEER_IMAGES)
+        instances = correct(options.data, name, count)
+        ours = measure(name, instances, options)
+        rows = []
+        for instance, radius in zip(instances, ours):
+            lower, upper, spent, queries = search_with(peer, name, instance, options)
+            rows.append([instance.index, radius.lower, radius.upper, radius.cost.cpu_seconds, lower, upper, spent])
+            print(
+                f"{name} image {instance.index}: radii [{_end(radius.lower)}, {_end(radius.upper)}]"
+                f" {radius.cost.cpu_seconds:.2f} s; vibecheck [{_end(lower)}, {_end(upper)}] {spent:.1f} s,"
+                f" {queries} queries",
+                flush=True,
+            )
+        mine, theirs = sum(r[3] for r in rows), sum(r[6] for r in rows)
+        verdict = "met" if mine <= PEER_RATIO * theirs else "missed"
+        print(f"{name}: radii {mine:.1f} CPU s, vibecheck {theirs:.1f}: 1/{theirs / max(mine, 1e-9):.0f}  {verdict}")
+        result = {"ours": mine, "peer": theirs, "verdict": verdict, "seconds": options.seconds, "rows": rows}
+        keep(options.out, "vibecheck", {name: result})
+        good = good and (verdict == "met" or name != PEER_NETWORK)
+    return good
+
+
+def search_with(
+    peer: Command, name: str, instance: Instance, options: argparse.Namespace
+) -> tuple[float | None, float | None, float, int]:
+    """Binary search over the grid until an image's CPU seconds are used up: ends, seconds and queries."""
+    machine, spent = KBinary(GRID), 0.0
+    while not machine.done and spent < options.seconds:
+        for position in machine.ask():
+            budget = Budget(max(1.0, options.seconds - spent), MEMORY)
+            query = Query(instance, GRID[position])
+            (answer,) = peer.decide(network(options.data, name), [query], budget)
+            if answer.verdict is Verdict.UNKNOWN:
+                print(f"  vibecheck at {GRID[position]}: {answer.reason} {answer.detail[:100]}", file=sys.stderr)
+            machine.tell(position, answer.verdict, answer.reason)
+            spent += answer.cpu_seconds
+    return machine.lower, machine.upper, spent, machine.counts.queries
+
+
+def run_growth(options: argparse.Namespace) -> bool:
+    """CPU seconds over the number of images, the width and the depth of networks."""
+    from bench_growth import depths, trained, widths
+
+    limit = min(options.seconds, 10.0)
+    found: dict[str, Any] = {"seconds": limit, "images": [], "width": [], "depth": []}
+    classifier = network(options.data, PEER_NETWORK)
+    for count in (1, 10) if options.quick else (1, 10, 100):
+        found["images"].append([count, *cost(classifier, correct(options.data, PEER_NETWORK, count), limit)])
+    data = mnist(options.data, "train")
+    for axis, shapes in (("width", widths(options.quick)), ("depth", depths(options.quick))):
+        for size, hidden in shapes:
+            net = trained(data, hidden)
+            right = np.flatnonzero(net.predict(data.x[:200]) == data.y[:200])[: 3 if options.quick else 10]
+            instances = [Instance(data.x[i].reshape(net.input_shape), int(data.y[i]), int(i)) for i in right]
+            found[axis].append([size, *cost(net, instances, limit)])
+    for axis in ("images", "width", "depth"):
+        for size, cpu, closed, gap, nodes in found[axis]:
+            print(f"{axis:7}{size:5}  {cpu:8.2f} CPU s an image  closed {closed:.2f}  gap {gap:.3f}  {nodes:.0f} nodes")
+    keep(options.out, "growth", found)
+    return True
+
+
+def cost(classifier: Any, instances: list[Instance], seconds: float) -> list[float]:
+    """CPU seconds an image, closed share, mean relative gap and nodes an image."""
+    radii = Native().measure(
+        classifier, instances, Classification(), LINF, Budget(seconds, MEMORY), tolerance=0.002, limit=0.5
+    )
+    return [
+        float(np.mean([r.cost.cpu_seconds for r in radii])),
+        float(np.mean([r.status is Status.CLOSED for r in radii])),
+        float(np.mean([relative_gap(r) for r in radii])),
+        float(np.mean([r.cost.nodes for r in radii])),
+    ]
+
+
+def run_envelope(options: argparse.Namespace) -> bool:
+    """Attack from above and root bounds from below for the whole test set; images a second."""
+    name = (options.network or [PEER_NETWORK])[0]
+    classifier = network(options.data, name)
+    images = mnist(options.data, "test")
+    count = options.images or (1000 if options.quick else len(images))
+    started, cpu, radii = time.perf_counter(), time.process_time(), []
+    for start in range(0, count, 250):
+        part = images[start : min(start + 250, count)]
+        batch = [Instance(i.x.reshape(classifier.input_shape), i.label, i.index) for i in part]
+        radii += Native(effort="fast").measure(
+            classifier, batch, Classification(), LINF, Budget(None, nodes=ENVELOPE_NODES), tolerance=0.002
+        )
+        rate = len(radii) / (time.process_time() - cpu)
+        print(f"  {len(radii)} of {count} images, {rate:.1f} a CPU second", file=sys.stderr, flush=True)
+    right = [r for r in radii if not r.misclassified]
+    result = {
+        "images": len(radii),
+        "cpu_seconds": time.process_time() - cpu,
+        "wall_seconds": time.perf_counter() - started,
+        "wrong": len(radii) - len(right),
+        "with_lower": sum(r.lower is not None for r in right),
+        "with_upper": sum(r.upper is not None for r in right),
+        "closed": sum(r.status is Status.CLOSED for r in right),
+        "median_ratio": float(np.median([(r.lower or 0.0) / r.upper for r in right if r.upper])),
+        "robust_accuracy": [
+            [e, float(np.mean([(r.lower or 0.0) >= e for r in radii])), float(np.mean([_holds(r, e) for r in radii]))]
+            for e in (0.005, 0.01, 0.02, 0.03, 0.05)
+        ],
+    }
+    keep(options.out, "envelope", {name: result})
+    print(
+        f"{name}: {len(radii)} images in {result['cpu_seconds']:.0f} CPU s ({result['wall_seconds']:.0f} s),"
+        f" {len(radii) / result['wall_seconds']:.1f} a second; median lower/upper {result['median_ratio']:.2f}"
+    )
+    for epsilon, low, high in result["robust_accuracy"]:
+        print(f"  robust accuracy at {epsilon}: between {low:.4f} and {high:.4f}")
+    return True
+
+
+ENVELOPE_NODES = 40
+
+
+def _holds(radius: Radius, epsilon: float) -> bool:
+    """Whether nothing says that an image is not robust at ε."""
+    return not radius.misclassified and (radius.upper is None or radius.upper > epsilon)
+
+
+def _end(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4f}"
+
+
+def _number(value: float | None, digits: int = 2) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

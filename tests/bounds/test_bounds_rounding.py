@@ -1,0 +1,185 @@
+"""Rounding: where floats mislead, no bound is above the exact minimum, found in rational arithmetic."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.bounds.balls import dense_graph, exact_curves, least, region
+
+from radii.bounds.backward import Lines
+from radii.bounds.condense import condense, objectives
+from radii.bounds.nodes import Problem
+from radii.bounds.root import bound_root
+from radii.bounds.rounding import gamma, outward
+from radii.decide import Budget
+from radii.errors import InputError
+from radii.models import Classifier
+from radii.problem import LINF, Classification, Domain, Instance, Query, Verdict
+from radii.testing._build import Builder
+from radii.verifiers.native import Native
+from radii.verifiers.tree import Tree
+
+
+def nasty(seed: int, widths: tuple[int, ...]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Float32 weights of very different sizes whose large parts nearly cancel."""
+    rng = np.random.default_rng(seed)
+    layers = []
+    for before, after in pairwise(widths):
+        weight = rng.normal(size=(after, before)) * 10.0 ** rng.integers(-3, 8, (after, 1))
+        if before > 1:  # pairs of columns that cancel but for their last bits
+            weight[:, 1] = -weight[:, 0] * (1 + rng.integers(-2, 3, after) * 2.0**-22)
+        bias = -weight.sum(1) * 0.5 * (1 + rng.normal(size=after) * 1e-6)
+        layers.append((weight.astype(np.float32).astype(np.float64), bias.astype(np.float32).astype(np.float64)))
+    return layers
+
+
+def above(value: Fraction) -> float:
+    """The least float that is at least a fraction."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def grown(layers, center: float, epsilon: float):
+    """The exact curves on the ball, and the engine's root there."""
+    low, high = Fraction(center) - Fraction(epsilon), Fraction(center) + Fraction(epsilon)
+    return exact_curves(layers, low, high), bound_root(dense_graph(layers), region([center], epsilon))
+
+
+@given(st.integers(0, 10**6), st.sampled_from([(1, 4, 2), (1, 4, 3, 2), (1, 3, 3, 3, 2)]), st.floats(1e-9, 1.0))
+@settings(max_examples=40)
+def test_no_bound_is_above_the_exact_minimum(seed, widths, epsilon):
+    layers = nasty(seed, widths)
+    curves, root = grown(layers, 0.5, epsilon)
+    unit = np.eye(max(widths))
+    for curve, lines in zip(curves, root.lines.values()):
+        for j in range(lines.low.shape[1]):
+            row = unit[j, : lines.low.shape[1]]
+            assert Fraction(float(lines.low[0, j])) <= least(curve, row)
+            assert Fraction(float(lines.high[0, j])) >= -least(curve, -row)
+    rows = torch.tensor([[1.0, -1.0], [-1.0, 1.0], [1.0, 0.0]], dtype=torch.float64)
+    exact = [least(curves[-1], row) for row in rows.tolist()]
+    linear = root.margins(rows[None])
+    for value, truth in zip(root.region.lowest(linear.a, linear.shifted())[0].tolist(), exact):
+        assert Fraction(value) <= truth
+
+
+@given(st.integers(0, 10**6), st.sampled_from([(1, 4, 2), (1, 4, 3, 2)]), st.floats(1e-6, 1.0))
+@settings(max_examples=40)
+def test_a_tree_never_closes_on_a_tie(seed, widths, epsilon):
+    """The objective is shifted so that its exact minimum is 0 or a hair below: whatever the rounding, it stays open."""
+    layers = nasty(seed, widths)
+    curves, root = grown(layers, 0.5, epsilon)
+    rows = torch.tensor([[1.0, -1.0]], dtype=torch.float64)
+    truth = least(curves[-1], rows[0].tolist())
+    for share in (0.0, 1e-3):
+        shift = torch.tensor([above(truth)], dtype=torch.float64)
+        shift = shift + share * shift.abs()
+        tree = Tree(Problem.of(condense(root), objectives(root, condense(root), rows, shift)), epsilon)
+        tree.start()
+        for _ in range(30):
+            assert not tree.done
+            if not tree.step():
+                break
+        assert not tree.done
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=15)
+def test_a_tree_closes_a_little_below_the_minimum(seed):
+    rng = np.random.default_rng(seed)
+    layers = [(rng.normal(size=(b, a)), rng.normal(size=b)) for a, b in ((1, 5), (5, 4), (4, 2))]
+    curves, root = grown(layers, 0.5, 0.5)
+    rows = torch.tensor([[1.0, -1.0]], dtype=torch.float64)
+    truth = float(least(curves[-1], rows[0].tolist()))
+    net = condense(root)
+    shift = torch.tensor([truth - 1e-4 * (1 + abs(truth))], dtype=torch.float64)
+    tree = Tree(Problem.of(net, objectives(root, net, rows, shift)), 0.5)
+    tree.start()
+    for _ in range(60):
+        if tree.done or not tree.step():
+            break
+    assert tree.done
+
+
+@given(st.floats(-1e30, 1e30), st.floats(0, 1e30))
+def test_outward_never_loses_a_value(low, width):
+    ends = torch.tensor([low], dtype=torch.float64), torch.tensor([low + width], dtype=torch.float64)
+    below, beyond = outward(*ends, torch.float32)
+    assert float(below.double()) <= low
+    assert float(beyond.double()) >= low + width
+
+
+def test_outward_beyond_the_largest_float32_stays_sound():
+    big = torch.tensor([1e39], dtype=torch.float64)
+    below, beyond = outward(big, big, torch.float32)
+    assert float(below) <= 1e39 <= float(beyond)
+
+
+def test_gamma_is_at_least_highams_and_refuses_what_it_cannot_bound():
+    u = Fraction(1, 2**53)
+    for n in (1, 10, 10**6):
+        assert Fraction(gamma(n)) >= n * u / (1 - n * u)
+    with pytest.raises(OverflowError):
+        gamma(2**24, 2.0**-24)
+
+
+@given(st.floats(-1e20, -1e-20), st.floats(1e-20, 1e20))
+@settings(max_examples=80)
+def test_upper_lines_are_above_relu_at_both_ends(low, high):
+    lines = Lines.of(torch.tensor([[low]], dtype=torch.float64), torch.tensor([[high]], dtype=torch.float64))
+    slope, offset = Fraction(float(lines.slope_high)), Fraction(float(lines.offset))
+    assert slope * Fraction(low) + offset >= 0
+    assert slope * Fraction(high) + offset >= Fraction(high)
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(math.nan, math.nan), (-math.inf, math.inf), (math.nan, 1.0), (-1.0, math.nan)]
+)
+def test_ends_that_are_no_numbers_never_make_a_neuron_stable(low, high):
+    lines = Lines.of(torch.tensor([[low]], dtype=torch.float64), torch.tensor([[high]], dtype=torch.float64))
+    useless = bool(lines.unstable) or not bool(torch.isfinite(lines.slope_high + lines.offset))
+    assert useless, "a neuron of unknown sign was taken for a stable one"
+
+
+def broken_weights(value: float) -> Classifier:
+    """A network that sums its inputs and meets one weight that is no number, as a file may hold it."""
+    builder = Builder(0, (2,))
+    weight = np.array([[1.0, value], [0.5, 1.0], [1.0, 1.0]], dtype=np.float32)
+    builder.apply("Gemm", builder.constant(weight), builder.constant(np.zeros(3)), shape=(3,), transB=1).apply("Relu")
+    model = builder.dense(2).model()
+    return Classifier(model.SerializeToString(), (2,), 2, "broken", Domain())
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_weights_that_are_no_numbers_never_give_robust(value):
+    network = broken_weights(value)
+    query = Query(Instance(np.array([0.5, 0.5], dtype=np.float32), 0), 0.01)
+    try:
+        (answer,) = Native().decide(network, [query], Budget(seconds=5))
+    except InputError:  # refused by name is as good
+        return
+    assert answer.verdict is not Verdict.ROBUST
+
+
+def test_overflow_inside_the_bounds_never_gives_robust():
+    """Weights of 1e38 nine times over: over the reals the class changes at 0.1, float64 bounds overflow on the way."""
+    builder = Builder(0, (1,))
+    scale = builder.constant(np.array([[1e38]]))
+    builder.apply("Gemm", scale, builder.constant(np.array([-0.5e38])), shape=(1,), transB=1).apply("Relu")
+    for _ in range(9):
+        builder.apply("Gemm", scale, builder.constant(np.zeros(1)), shape=(1,), transB=1).apply("Relu")
+    out = builder.constant(np.array([[0.0], [1.0]]))
+    builder.apply("Gemm", out, builder.constant(np.array([1.0, 0.0])), shape=(2,), transB=1)
+    network = Classifier(builder.model().SerializeToString(), (1,), 2, "overflow", Domain())
+    instance = Instance(np.array([0.4], dtype=np.float32), 0)
+    (answer,) = Native().decide(network, [Query(instance, 0.2)], Budget(seconds=5))
+    assert answer.verdict is not Verdict.ROBUST
+    (radius,) = Native().measure(network, [instance], Classification(), LINF, Budget(seconds=5), tolerance=0.01)
+    assert radius.lower is None or radius.lower <= 0.1 + 1e-7
