@@ -23,8 +23,11 @@ from radii.errors import InputError, RadiiError, StoreError
 COMMANDS = {
     "demo": "demo",
     "radius": "radius",
+    "run": "run",
+    "status": "status",
     "verify": "verify",
     "supports": "supports",
+    "store": "store",
     "verifiers": "verifiers",
     "datasets": "datasets",
     "architectures": "architectures",
