@@ -41,6 +41,9 @@ class Plan:
     dataset: str = "digits"
 
 
+DEFAULT = Plan()
+
+
 def inputs(plan: Plan, split: str) -> list[Instance]:
     """The inputs of one split: pictures that are seeded noise with a bright row for the class."""
     rng = np.random.default_rng([plan.seed, len(split)])
@@ -53,7 +56,7 @@ def inputs(plan: Plan, split: str) -> list[Instance]:
     return made
 
 
-def fill(where: Path | str, plan: Plan = Plan()) -> Path | str:
+def fill(where: Path | str, plan: Plan = DEFAULT) -> Path | str:
     """The address of a store that now holds the radii of the plan."""
     with Store(where) as store:
         units = []

@@ -27,7 +27,7 @@ def split_boxes(
     names = list(dict.fromkeys([*train, *test]))
     if not names:
         raise InputError("split_boxes: expected at least one network, got none")
-    axes = axes_or_new(ax, max(4.5, 1.2 + 0.62 * len(names)))
+    axes = axes_or_new(ax, min(11.0, max(4.5, 1.2 + 0.62 * len(names))))
     for offset, (label, side) in zip((-0.19, 0.19), {"train": train, "test": test}.items(), strict=True):
         found = {position: radii(side[name], end) for position, name in enumerate(names) if name in side}
         style = Look(PALETTE[0] if label == "train" else PALETTE[1], "-", "o")
@@ -63,7 +63,7 @@ def _grouped(
     whole: Distribution, parts: Mapping[int, Distribution], what: str, options: tuple[Axes | None, str]
 ) -> Axes:
     ax, end = options
-    axes = axes_or_new(ax, max(5.0, 1.2 + 0.34 * len(parts)), 3.8)
+    axes = axes_or_new(ax, min(11.0, max(5.0, 1.2 + 0.34 * len(parts))), 3.8)
     found = {float(place): radii(part, end) for place, part in enumerate(parts.values())}
     _boxes(axes, found, Look(PALETTE[0], "-", "o"), 0.62, "")
     names = [_class_name(whole, key) for key in parts]

@@ -153,7 +153,7 @@ def _mark(axes: Axes, reference: Sequence[float]) -> None:
     for eps in reference:
         axes.axvline(eps, color=GREY, linewidth=0.8, linestyle=(0, (4, 2)))
         where = axes.get_xaxis_transform()
-        axes.text(eps, 1.0, f" {eps:g}", color=GREY, fontsize=7, rotation=90, va="top", ha="right", transform=where)
+        axes.text(eps, 1.01, f"{eps:.3g}", color=GREY, fontsize=7, va="bottom", ha="center", transform=where)
 
 
 def _reach(dist: Distribution, among: str) -> float:

@@ -54,9 +54,11 @@ def target_heat_map(nearest: NearestTargets, ax: Axes | None = None, *, class_na
     """Axes with how often each target is surely the nearest, by class of the input; a range where gaps leave doubt."""
     sure, possible = nearest.sure, nearest.possible
     shares = np.where(nearest.inputs[:, None] > 0, sure / np.maximum(nearest.inputs[:, None], 1), np.nan)
+    itself = np.equal.outer(nearest.labels, nearest.targets)
+    shares = np.where(itself, np.nan, shares)
     texts = [
-        [str(a) if a == b else f"{a}–{b}" for a, b in zip(row, top, strict=True)]
-        for row, top in zip(sure.tolist(), possible.tolist(), strict=True)
+        ["" if same else str(a) if a == b else f"{a}–{b}" for a, b, same in zip(row, top, own, strict=True)]
+        for row, top, own in zip(sure.tolist(), possible.tolist(), itself.tolist(), strict=True)
     ]
     names = [
         [class_names[key] if 0 <= key < len(class_names) else str(key) for key in keys]

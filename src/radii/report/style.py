@@ -99,7 +99,7 @@ def legend(axes: Axes, **options: Any) -> None:
         return
     short = [label if len(label) <= 28 else label[:25] + "…" for label in labels]
     if len(handles) <= 6:
-        axes.legend(handles, short, frameon=False, fontsize=8, **{"loc": "best", **options})
+        axes.legend(handles, short, framealpha=0.85, edgecolor="none", fontsize=8, **{"loc": "best", **options})
         return
     columns = 1 + len(handles) // 22
     place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "ncols": columns}

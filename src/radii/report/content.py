@@ -1,0 +1,195 @@
+"""Content: everything a report says, gathered from one or more stores without changing them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from radii.errors import StoreError
+from radii.report.distribution import Distribution
+from radii.report.facts import Facts, facts
+from radii.store import Selection, Store, open_store, radii_frame
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# One network asked one question in one way: rows that agree in all of these belong together.
+QUESTION = (
+    "classifier",
+    "dataset",
+    "split",
+    "property",
+    "property_parameters",
+    "norm",
+    "search",
+    "verifier",
+    "seed",
+)
+
+
+@dataclass(frozen=True)
+class Series:
+    """The radii of one network for one question: `dist` has one row an input, `pairs` one an input and target.
+
+    Where only single targets were asked, `dist` holds the nearest of the targets asked, and `nearest` says so.
+    """
+
+    name: str
+    store: str
+    question: dict[str, Any]
+    rows: pd.DataFrame = field(repr=False)
+    dist: Distribution
+    source: str | Path | Store = field(repr=False, default="")  # what opens the store; `store` hides passwords
+    pairs: Distribution | None = None
+    nearest: bool = False
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a report is made of."""
+
+    series: tuple[Series, ...]
+    facts: tuple[Facts, ...]
+    class_names: tuple[str, ...] = ()
+    title: str = "Robustness report"
+
+    @property
+    def empty(self) -> bool:
+        """Whether no radius is finished."""
+        return not self.series
+
+    @property
+    def distributions(self) -> dict[str, Distribution]:
+        """The distribution of every series by its name."""
+        return {one.name: one.dist for one in self.series}
+
+    @property
+    def alarms(self) -> list[str]:
+        """Every contradiction, as a line."""
+        return [f"{a.classifier}, {a.dataset} input {a.index}: {a.message}" for f in self.facts for a in f.alarms]
+
+
+def gather(
+    stores: Iterable[str | Path | Store],
+    where: Selection | None = None,
+    *,
+    class_names: Sequence[str] = (),
+    title: str = "Robustness report",
+) -> Content:
+    """The content of stores, which must exist; `where` picks some of their radii."""
+    known: list[Facts] = []
+    found: list[Series] = []
+    for address in stores:
+        with opened(address) as store:
+            known.append(facts(store))
+            found += (replace(one, source=address) for one in _series(store, where, tuple(class_names)))
+    if not known:
+        raise StoreError("report: expected at least one store, got none")
+    return Content(tuple(_named(found)), tuple(known), tuple(class_names), title)
+
+
+def opened(address: str | Path | Store) -> AbstractContextManager[Store]:
+    """The store at an address, which must exist; one that was given open stays open."""
+    return nullcontext(address) if isinstance(address, Store) else open_store(address, create=False)
+
+
+def _series(store: Store, where: Selection | None, class_names: tuple[str, ...]) -> Iterator[Series]:
+    frame = radii_frame(store, where)
+    if frame.empty:
+        return
+    # Equal questions that differ in search parameters or versions only become runs of their own.
+    run = frame.groupby([*QUESTION, "index", "target"], dropna=False, sort=False).cumcount()
+    for key, rows in frame.groupby([*QUESTION, run], dropna=False, sort=False):
+        question = {name: _plain(value) for name, value in zip((*QUESTION, "run"), key, strict=True)}
+        question["run"] += 1
+        yield _one(store.where, question, rows.reset_index(drop=True), class_names)
+
+
+def _one(store: str, question: dict[str, Any], rows: pd.DataFrame, class_names: tuple[str, ...]) -> Series:
+    name = str(question["classifier"])
+    any_target = rows["target"].isna().to_numpy()
+    targeted, plain = rows[~any_target], rows[any_target].reset_index(drop=True)
+    nearest = plain.empty
+    base = _nearest(targeted) if nearest else plain
+    pairs = None if targeted.empty else distribution(targeted, name, class_names)
+    dist = distribution(base, name, class_names)
+    return Series(name, store, question, base, dist, pairs=pairs, nearest=nearest)
+
+
+def distribution(rows: pd.DataFrame, name: str, class_names: Sequence[str] = ()) -> Distribution:
+    """The distribution of rows of `radii_frame`."""
+    where = rows["dataset"] + "/" + rows["split"] + "/" + rows["index"].astype(str)
+    status = rows["status"].to_numpy(dtype=str)
+    return Distribution.from_arrays(
+        lower=rows["lower"].to_numpy(),
+        upper=rows["upper"].to_numpy(),
+        label=rows["label"].to_numpy(),
+        correct=status != "misclassified",
+        target=rows["target"].astype("Float64").to_numpy(dtype=float, na_value=np.nan),
+        status=status,
+        ids=where.to_numpy(),
+        cpu_seconds=rows["cpu_seconds"].to_numpy(),
+        wall_seconds=rows["wall_seconds"].to_numpy(),
+        name=name,
+        class_names=class_names,
+    )
+
+
+def _nearest(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row an input from one row an input and target: the nearest target; a lower end needs all of them."""
+    import pandas as pd
+
+    groups = rows.groupby("index", sort=False)
+    best = groups[["upper"]].idxmin(skipna=True) if rows["upper"].notna().any() else None
+    first = groups.head(1).set_index("index", drop=False)
+    first = first.assign(
+        lower=groups["lower"].apply(lambda ends: ends.min(skipna=False)),
+        upper=groups["upper"].min(),
+        target=pd.array([pd.NA] * len(first), dtype="Int64"),
+        **{name: groups[name].sum() for name in ("queries", "timeouts", "memory_errors", "cancelled")},
+        **{name: groups[name].sum() for name in ("cpu_seconds", "wall_seconds")},
+    )
+    if best is not None:
+        keys = best["upper"].map(lambda place: rows["key"].get(place) if place == place else None)
+        first = first.assign(key=keys.reindex(first.index).fillna(first["key"]))
+    low, high, wide = (first[name].to_numpy(float) for name in ("lower", "upper", "tolerance"))
+    state = np.where(high - low <= wide * (1 + 1e-9), "closed", "open")
+    state = np.where(np.isnan(low) & np.isnan(high), "unsolved", state)
+    robust = groups["status"].apply(lambda all_of: bool((all_of == "robust").all())).to_numpy()
+    wrong = groups["status"].apply(lambda all_of: bool((all_of == "misclassified").any())).to_numpy()
+    state = np.where(wrong, "misclassified", np.where(robust, "robust", state))
+    return first.assign(status=state).reset_index(drop=True)
+
+
+def _named(found: Sequence[Series]) -> Iterator[Series]:
+    """The series under names that differ: the network's, with whatever sets it apart from its namesakes."""
+    varied = [k for k in (*QUESTION, "run") if k != "classifier" and len({str(s.question[k]) for s in found}) > 1]
+    stores = len({one.store for one in found}) > 1
+    taken: dict[str, int] = {}
+    for one in found:
+        parts = [one.name, *(_part(key, one.question[key]) for key in varied)]
+        if stores:
+            parts.append(Path(one.store).stem)
+        name = " · ".join(part for part in parts if part)
+        taken[name] = taken.get(name, 0) + 1
+        name = name if taken[name] == 1 else f"{name} ({taken[name]})"
+        pairs = None if one.pairs is None else replace(one.pairs, name=name)
+        yield replace(one, name=name, dist=replace(one.dist, name=name), pairs=pairs)
+
+
+def _part(key: str, value: Any) -> str:
+    if key in ("seed", "run"):
+        return "" if value is None else f"{key} {value}"
+    return "" if value in (None, "{}") else str(value)
+
+
+def _plain(value: Any) -> Any:
+    """A cell as one of Python's own values, None for what is absent."""
+    if value is None or value != value or str(value) == "<NA>":
+        return None
+    return value.item() if hasattr(value, "item") else value

@@ -1,0 +1,68 @@
+"""Facts of a store that a reader must see before any figure: identity, provenance, alarms, evidence, causes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import func, select
+
+from radii.store import Alarm, ClassifierRecord, Environment, Progress, Store, schema
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What one store says of itself. Counts are of finished units, or of queries for `reasons`."""
+
+    where: str
+    studies: dict[str, dict[str, Any]]
+    classifiers: tuple[ClassifierRecord, ...]
+    environments: tuple[Environment, ...]
+    alarms: tuple[Alarm, ...]
+    progress: tuple[Progress, ...]
+    proofs: dict[tuple[str, str, str], int]
+    evidence: dict[str, int]
+    reasons: dict[str, int]
+    identities: tuple[str, ...]
+    budgets: tuple[str, ...]
+    finished: tuple[float, float] | None
+
+    @property
+    def claims(self) -> int:
+        """How many lower ends rest on an external tool's word alone."""
+        return sum(n for (_, arithmetic, _), n in self.proofs.items() if arithmetic == "claim")
+
+
+def facts(store: Store) -> Facts:
+    """What the store says of itself, read in one moment."""
+    radii = schema.radii.c
+    with store.read() as connection:
+        bodies = connection.execute(select(schema.environments.c.body)).scalars().all()
+        proofs = connection.execute(
+            select(radii.proof, radii.arithmetic, radii.tool, func.count())
+            .where(radii.proof.is_not(None), radii.lower.is_not(None))
+            .group_by(radii.proof, radii.arithmetic, radii.tool)
+        ).all()
+        evidence = connection.execute(
+            select(schema.evidence.c.kind, func.count()).group_by(schema.evidence.c.kind)
+        ).all()
+        unknown = select(schema.queries.c.reason, func.count()).where(schema.queries.c.reason.is_not(None))
+        reasons = connection.execute(unknown.group_by(schema.queries.c.reason)).all()
+        identities = connection.execute(select(schema.settings.c.identity).distinct()).scalars().all()
+        budgets = connection.execute(select(radii.budget).distinct()).scalars().all()
+        first, last = connection.execute(select(func.min(radii.finished), func.max(radii.finished))).one()
+    return Facts(
+        where=store.where,
+        studies=store.studies(),
+        classifiers=tuple(store.classifiers()),
+        environments=tuple(Environment(**json.loads(body)) for body in bodies),
+        alarms=tuple(store.alarms()),
+        progress=tuple(store.progress()),
+        proofs={(p, a, t or ""): n for p, a, t, n in proofs},
+        evidence={row[0]: row[1] for row in evidence},
+        reasons={row[0]: row[1] for row in reasons},
+        identities=tuple(sorted(filter(None, identities))),
+        budgets=tuple(sorted(set(filter(None, budgets)))),
+        finished=None if last is None else (float(first), float(last)),
+    )

@@ -1,0 +1,237 @@
+"""The tables of a report, each as headers and rows of plain values; page, Markdown and LaTeX share them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from radii.errors import InputError
+from radii.report.content import Content, Series
+from radii.report.distribution import Distribution
+from radii.stats.fairness import disparity, gini, worst_class
+from radii.stats.networks import pairwise_tests
+
+MOST_COMPARED = 15
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with its caption; `note` says what a reader must know of it, or why it is empty."""
+
+    title: str
+    headers: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    note: str = ""
+
+
+def default_eps(content: Content) -> float:
+    """An ε worth looking at: the median of all known lower ends, rounded to two digits."""
+    ends = np.concatenate([one.dist.lower[one.dist.correct] for one in content.series] or [np.empty(0)])
+    known = ends[np.isfinite(ends) & (ends > 0)]
+    return float(f"{np.median(known):.2g}") if known.size else 0.01
+
+
+def shares(content: Content, eps: float, confidence: float) -> Table:
+    """Proven, open and broken shares at ε, and what that says of unseen inputs."""
+    rows = []
+    for one in content.series:
+        low, high = one.dist.robust_accuracy(eps)
+        limits = one.dist.guarantee(confidence).at(eps)
+        accuracy = float(one.dist.correct.mean())
+        middle = one.dist.quantile(0.5)
+        median = span(middle.lower, middle.upper)
+        unseen = f"{float(limits[0]):.1%} to {float(limits[1]):.1%}"
+        cells = (one.name, len(one.dist), percent(accuracy), percent(low), percent(high - low), percent(1 - high))
+        rows.append((*cells, unseen, median))
+    headers = ("network", "inputs", "accuracy", "proven", "open", "broken", "unseen inputs", "median radius")
+    note = (
+        f"Shares of all inputs at ε = {eps:g}; a misclassified input counts as broken. “Unseen inputs” is what "
+        f"holds with {confidence:g} confidence at every ε at once, if the inputs are independent draws."
+    )
+    return Table("Robust accuracy", headers, tuple(rows), note)
+
+
+def outcomes(content: Content) -> Table:
+    """How many radii are closed, open or unsolved, and what stopped the search."""
+    headers = ("network", "closed", "open", "robust", "unsolved", "misclassified", "time-outs", "memory", "cancelled")
+    rows = []
+    for one in content.series:
+        found = one.dist.summary()
+        stops = (int(one.rows[name].sum()) for name in ("timeouts", "memory_errors", "cancelled"))
+        counts = (found.closed, found.open, found.robust, found.unsolved, found.misclassified)
+        rows.append((one.name, *counts, *stops, _number(found.cpu_seconds)))
+    reasons: dict[str, int] = {}
+    for facts in content.facts:
+        for reason, count in facts.reasons.items():
+            reasons[reason] = reasons.get(reason, 0) + count
+    told = ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items()))
+    note = f"Queries without an answer, by reason: {told}." if told else "No query was left without an answer."
+    return Table("Time-outs and their causes", (*headers, "CPU s"), tuple(rows), note)
+
+
+def fairness(content: Content, eps: float, confidence: float) -> Table:
+    """Worst class, disparity and Gini of every network with labels of at least two classes."""
+    headers = ("network", "worst class", "its robust recall", "disparity", "for unseen inputs", "Gini of area")
+    rows = []
+    for one in content.series:
+        if np.unique(one.dist.label[one.dist.label >= 0]).size < 2:
+            continue
+        worst = worst_class(one.dist, eps, confidence)
+        gap, area = disparity(one.dist, eps, confidence), gini(one.dist, confidence=confidence)
+        names = [class_name(content, key) for key in worst.candidates[0]]
+        told = ", ".join(names[:4]) + ("" if len(names) <= 4 else f" and {len(names) - 4} more")
+        recall = span(float(worst.proven[0]), float(worst.not_broken[0]), "{:.0%}")
+        unseen = span(gap.low, gap.high, "{:.2f}")
+        rows.append(
+            (one.name, told, recall, span(gap.lower, gap.upper, "{:.2f}"), unseen, span(area.lower, area.upper))
+        )
+    note = (
+        f"At ε = {eps:g}. Several worst classes mean that the gaps or ties leave it open. Unfairness is shown only "
+        "where the disparity for unseen inputs stays above 0."
+    )
+    return Table("Classes", headers, tuple(rows), note if rows else "No network has labels of two classes or more.")
+
+
+def comparisons(content: Content, permutations: int = 999) -> Table:
+    """Every pair of networks on the inputs that all share, with Holm over the pairs."""
+    headers = ("network", "against", "decision", "p", "p if gaps hide the worst", "p after Holm")
+    empty = Table("Comparison of networks", headers, ())
+    if not 2 <= len(content.series) <= MOST_COMPARED:
+        count = len(content.series)
+        return _noted(empty, f"Needs 2 to {MOST_COMPARED} networks, got {count}; pick some with --classifier.")
+    try:
+        found = pairwise_tests(content.distributions, permutations=permutations)
+        kind = "paired by input"
+    except InputError:
+        found = pairwise_tests(content.distributions, "two-sample", permutations)
+        kind = "as independent samples (the networks share no inputs)"
+    rows = tuple(
+        (
+            one.a,
+            one.b,
+            one.test.decision(),
+            f"{one.test.p_value:.3g}",
+            f"{one.test.p_low:.3g} to {one.test.p_high:.3g}",
+            f"{one.holm_p_value:.3g}",
+        )
+        for one in found
+    )
+    note = f"{found[0].test.test}, {kind}, {permutations} permutations; decisions at 0.05 before Holm, gaps respected."
+    return Table(empty.title, headers, rows, note)
+
+
+def identity(content: Content) -> Table:
+    """Which networks were measured, by content, and what was asked of them."""
+    prints = {c.name: c for facts in content.facts for c in facts.classifiers}
+    rows = []
+    for one in content.series:
+        record = prints[str(one.question["classifier"])]
+        asked = " ".join(str(one.question[key]) for key in ("property", "norm"))
+        asked += (
+            f", {_brief(one.question['property_parameters'])}" if one.question["property_parameters"] != "{}" else ""
+        )
+        how = f"{one.question['search']}, {one.question['verifier']}, seed {one.question['seed']}"
+        where = f"{one.question['dataset']} {one.question['split']}"
+        rows.append((one.name, record.fingerprint[:16], record.path or "-", where, asked, how))
+    headers = ("network", "fingerprint", "file", "data", "property and norm", "search")
+    note = "ε is in the units of the network's input domain. Fingerprints are of the network's content."
+    return Table("Networks", headers, tuple(rows), note)
+
+
+def provenance(content: Content) -> Table:
+    """Where, when and by what the results were made."""
+    rows: list[tuple[str, str]] = []
+    for facts in content.facts:
+        rows.append(("store", facts.where))
+        rows += [("study", name) for name in facts.studies]
+        if facts.finished:
+            first, last = (time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(t)) for t in facts.finished)
+            rows.append(("finished", first if first == last else f"{first} to {last}"))
+        rows += [("decider", identity) for identity in facts.identities]
+        rows += [("budget", _brief(text)) for text in facts.budgets]
+        for one in facts.environments:
+            rows.append(("hardware", f"{one.cpu or 'unknown CPU'}, {one.cores} cores, {one.platform}"))
+            versions = ", ".join(f"{name} {version}" for name, version in one.versions.items())
+            rows.append(("versions", f"Python {one.python}, {versions}"))
+            rows.append(("command", one.command or "not recorded"))
+        if not facts.environments:
+            rows.append(("environment", "not recorded"))
+    return Table("Provenance", ("what", "value"), tuple(dict.fromkeys(rows)))
+
+
+def evidence(content: Content) -> Table:
+    """What the lower ends rest on, and what a checker can re-verify."""
+    rows: list[tuple[str, str, str, int]] = []
+    for facts in content.facts:
+        for (kind, arithmetic, tool), count in sorted(facts.proofs.items()):
+            meaning = {
+                "real": "holds for the network over the reals",
+                "float32": "holds for the deployed float32 network",
+                "claim": "the tool's word only, not checked",
+            }[arithmetic]
+            rows.append((f"proof by {kind}", tool, meaning, count))
+        for kind, count in sorted(facts.evidence.items()):
+            rows.append((f"stored evidence: {kind}", "", "can be re-verified without searching: radii check", count))
+    note = "No lower end rests on a recorded proof." if not rows else "Upper ends are witnesses, replayed when found."
+    return Table("Evidence", ("kind", "tool", "meaning", "radii"), tuple(rows), note)
+
+
+def all_tables(content: Content, eps: float, confidence: float) -> list[Table]:
+    """Every table, in the order of the report."""
+    return [
+        identity(content),
+        shares(content, eps, confidence),
+        outcomes(content),
+        fairness(content, eps, confidence),
+        comparisons(content),
+        evidence(content),
+        provenance(content),
+    ]
+
+
+def class_name(content: Content, key: int) -> str:
+    """The name of a class, or its number."""
+    return content.class_names[key] if 0 <= key < len(content.class_names) else str(key)
+
+
+def span(low: Any, high: Any, form: str = "{:.4g}") -> str:
+    """An interval as text; an absent or infinite end is a dash."""
+    ends = [form.format(v) if v is not None and np.isfinite(v) else "–" for v in (low, high)]
+    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+
+
+def percent(share: float) -> str:
+    """A share with one digit after the point."""
+    return f"{share + 0.0:.1%}"
+
+
+def series_of(content: Content, names: Sequence[str]) -> list[Series]:
+    """The series with these names, in that order."""
+    known = {one.name: one for one in content.series}
+    missing = [name for name in names if name not in known]
+    if missing:
+        raise InputError(f"network: expected one of {', '.join(known) or 'none'}, got {missing[0]!r}")
+    return [known[name] for name in names]
+
+
+def curve_reach(dists: Sequence[Distribution]) -> float:
+    """The ε up to which curves say something."""
+    ends = np.concatenate([np.concatenate([d.lower, d.upper]) for d in dists] or [np.empty(0)])
+    known = ends[np.isfinite(ends) & (ends > 0)]
+    return float(known.max()) * 1.05 if known.size else 1.0
+
+
+def _noted(table: Table, note: str) -> Table:
+    return Table(table.title, table.headers, table.rows, note)
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4g}"
+
+
+def _brief(text: Any) -> str:
+    return str(text).replace('"', "").strip("{}").replace(",", ", ").replace(":", " ")
