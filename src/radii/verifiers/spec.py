@@ -28,8 +28,8 @@ from radii.verifiers.pursuit import Pursuit
 
 FEW = 20  # inputs up to which boxes are split
 MEMORY = 2**31  # bytes of open boxes
-SAMPLES = 1024
-STARTS = 8  # of the gradient attack, for each clause
+SAMPLES = 4096
+STARTS = 24  # of the gradient attack, for each clause
 STEPS = 40
 REFINED = 16  # points the search hands to the gradient attack
 
@@ -193,14 +193,14 @@ class Hunt:
         if not self.possible:
             return False
         d, clauses = len(self.low), len(self.goals.members)
-        count = SAMPLES if d <= FEW else STARTS
+        count = SAMPLES if d <= FEW else STARTS // 3
         noise = torch.rand((count, d), generator=self._random)
         points = torch.cat([0.5 * self.low[None] + 0.5 * self.high[None], self.low + (self.high - self.low) * noise])
         with torch.no_grad():
             margins = self.margins(points)
         if self._confirm(points, margins.amin(1)):
             return True
-        best = margins.argsort(0)[: STARTS if d <= FEW else STARTS // 2]
+        best = margins.argsort(0)[: STARTS if d <= FEW else STARTS // 6]
         aim = torch.arange(clauses).expand_as(best).flatten()
         return self._descend(points[best.flatten()], aim, STEPS)
 
