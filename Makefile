@@ -64,8 +64,9 @@ system:
 		{ command -v apt-get >/dev/null 2>&1 && test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -y -qq chromium; } || \
 		echo "no chromium here, and no apt-get as root to install it: browser tests will be skipped" >&2
 
-bench: setup
-	$(BIN)/python benchmarks/run.py $(BENCH)
+# The engine on published networks, beside vibecheck (which gets an environment of its own).
+bench: setup vibecheck
+	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python benchmarks/bench_engine.py $(if $(filter quick,$(BENCH)),--quick)
 
 # The pictures of the README and the site, from a real run.
 pictures: demo
