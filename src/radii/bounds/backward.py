@@ -114,49 +114,56 @@ def backward(
         if a is None:
             continue
         node = graph.nodes[index]
+        size = a.abs()
         # Coefficients that met here from several branches were added: one more rounding each.
-        error = error + 2 * U64 * torch.matmul(a.abs(), magnitudes.value[index][:, :, None])[..., 0]
+        charge = 2 * U64 * magnitudes.value[index]
         if isinstance(node.operator, Relu):
             if collect:
                 unstable = lines[index].unstable[:, None]
                 collected[index] = torch.where(unstable, a, torch.zeros_like(a))
                 through = torch.where(unstable, torch.zeros_like(a), a * lines[index].slope_high[:, None])
             else:
-                through, gain = _relax(a, lines[index], None if slopes is None else slopes[index])
+                through, gain = _relax(a, size, lines[index], None if slopes is None else slopes[index])
                 constant = constant + gain
-                error = error + _relax_error(a, through, lines[index], magnitudes.value[node.inputs[0]])
+                charge = charge + _relax_charge(lines[index], magnitudes.value[node.inputs[0]])
+            error = error + _dot(size, charge)
             _add(pending, node.inputs[0], through)
             continue
         operator = node.operator
         if not isinstance(operator, Affine):
             raise TypeError(f"{type(operator).__name__} is not a lowered operator")
-        charge = torch.matmul(a.abs(), magnitudes.product[index][:, :, None])[..., 0]
-        error = error + gamma(operator.terms) * charge
+        error = error + _dot(size, charge + gamma(operator.terms) * magnitudes.product[index])
         shaped = a.reshape(batch * count, *node.shape)
         constant = constant + _constant(operator, shaped, graph, node.inputs).reshape(batch, count)
         shapes = tuple(graph.nodes[i].shape for i in node.inputs)
         for i, part in zip(node.inputs, operator.adjoint(shaped, shapes)):
             _add(pending, i, part.reshape(batch, count, graph.nodes[i].size))
-    size = graph.nodes[0].size
-    return Linear(pending.get(0, rows.new_zeros((batch, count, size))), constant, error * UP, collected)
+    first = pending.get(0, rows.new_zeros((batch, count, graph.nodes[0].size)))
+    return Linear(first, constant, error * UP, collected)
+
+
+def _dot(rows: Tensor, vector: Tensor) -> Tensor:
+    """Each image's rows times its vector: (batch, rows)."""
+    return torch.matmul(rows, vector[:, :, None])[..., 0]
 
 
 def _add(pending: dict[int, Tensor], index: int, value: Tensor) -> None:
     pending[index] = pending[index] + value if index in pending else value
 
 
-def _relax(a: Tensor, lines: Lines, slopes: Tensor | None) -> tuple[Tensor, Tensor]:
+def _relax(a: Tensor, size: Tensor, lines: Lines, slopes: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The coefficients of the ReLU's argument, and what the offsets add; `size` is |a|."""
     floor = lines.slope_low[:, None]
     if slopes is not None:
         floor = torch.where(lines.unstable[:, None], slopes, floor)
     slope = torch.where(a > 0, floor, lines.slope_high[:, None])
-    negative = a.clamp_max(0.0)
-    return a * slope, torch.matmul(negative, lines.offset[:, :, None])[..., 0]
+    # min(a, 0) = (a − |a|) / 2, without another copy of the coefficients; rounding stays within γ·|a|·offset.
+    return a * slope, 0.5 * (_dot(a, lines.offset) - _dot(size, lines.offset))
 
 
-def _relax_error(a: Tensor, through: Tensor, lines: Lines, magnitude: Tensor) -> Tensor:
-    rounding = U64 * 2 * torch.matmul(through.abs(), magnitude[:, :, None])[..., 0]
-    return rounding + gamma(a.shape[-1]) * torch.matmul(a.abs(), lines.offset[:, :, None])[..., 0]
+def _relax_charge(lines: Lines, magnitude: Tensor) -> Tensor:
+    """What a unit of |a| costs in rounding at a ReLU; slopes are at most 1, so |a·slope| is at most |a|."""
+    return 2 * U64 * magnitude + gamma(lines.offset.shape[-1]) * lines.offset
 
 
 def _constant(operator: Affine, rows: Tensor, graph: Graph, inputs: tuple[int, ...]) -> Tensor:
