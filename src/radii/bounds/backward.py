@@ -1,8 +1,8 @@
 """Backward linear bounds (CROWN): a linear function of any node's value bounded by a linear function of the input.
 
-One pass carries a batch of images × rows of coefficients from a node back to the input. At every ReLU that may take both
-signs the pass either relaxes it by lines (a bound) or stops and collects its coefficient (the exact condensed form,
-see `condense`). Rounding is charged as it happens: passing coefficients a of y = Lx + c loses at most
+One pass carries a batch of images × rows of coefficients from a node back to the input. At every ReLU that may take
+both signs the pass either relaxes it by lines (a bound) or stops and collects its coefficient (the exact condensed
+form, see `condense`). Rounding is charged as it happens: passing coefficients a of y = Lx + c loses at most
 γ·|a|·(|L|·|x| + |c|), a dot product with magnitudes that are known from the interval bounds.
 """
 
@@ -101,8 +101,8 @@ def backward(
     """Bounds rows·value(start) from below by a linear function of the input.
 
     `rows` is (batch, rows, size of the node); `lines` has the relaxation of every ReLU node that is met. With `collect`
-    the coefficients of unstable ReLU outputs are kept in `collected` instead of being relaxed. `slopes` are lower slopes
-    of each row's own, (batch, rows, size), by ReLU node.
+    the coefficients of unstable ReLU outputs are kept in `collected` instead of being relaxed. `slopes` are lower
+    slopes of each row's own, (batch, rows, size), by ReLU node.
     """
     batch, count = rows.shape[:2]
     pending: dict[int, Tensor] = {start: rows}

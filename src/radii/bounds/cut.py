@@ -1,9 +1,9 @@
 """Cuts: linear functions bounded over a box intersected with a half-space g·x + c ≤ 0.
 
-An adversarial point inside a node meets the node's own linear bound, g·x + c ≤ 0. Over box ∩ half-space a row w·x + k has the
-lower bound  max over λ ≥ 0 of  min over the box of (w + λg)·x + k + λc : a concave piecewise-linear function of one number.
-Any λ is sound; a few steps of Kelley's method find nearly the best one. The compiled kernel needs numba (the `fast`
-extra); without it the same steps run in torch.
+An adversarial point inside a node meets the node's own linear bound, g·x + c ≤ 0. Over box ∩ half-space a row w·x + k
+has the lower bound  max over λ ≥ 0 of  min over the box of (w + λg)·x + k + λc : a concave piecewise-linear function of
+one number. Any λ is sound; a few steps of Kelley's method find nearly the best one. The compiled kernel needs numba
+(the `fast` extra); without it the same steps run in torch.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ STEPS = 7
 def lowest_under_cut(w: Tensor, k: Tensor, g: Tensor, c: Tensor, middle: Tensor, half: Tensor) -> Tensor:
     """Lower bounds of w·x + k over |x − middle| ≤ half with g·x + c ≤ 0.
 
-    w is (nodes, rows, d), or (1, rows, d) when all nodes share the rows; k is (nodes, rows); g is (nodes, d); c is (nodes,);
-    middle and half are (d,). All of one precision, whose rounding is charged. An empty intersection may give any value, +inf included.
+    w is (nodes, rows, d), or (1, rows, d) when all nodes share the rows; k is (nodes, rows); g is (nodes, d); c is
+    (nodes,); middle and half are (d,). All of one precision, whose rounding is charged. An empty intersection may
+    give any value, +inf included.
     """
     kernel = _kernel() if w.device.type == "cpu" else None
     if kernel is None:
@@ -78,8 +79,9 @@ def _kernel() -> Callable[..., None] | None:
 
     # Sums may be reordered (the charged γ holds for any order); NaN and infinity keep their meaning.
     flags = {"reassoc", "contract", "nsz", "arcp"}
+    compiled: Callable[[Callable[..., Any]], Callable[..., Any]] = numba.njit(cache=True, fastmath=flags, nogil=True)
 
-    @numba.njit(cache=True, fastmath=flags, nogil=True)  # type: ignore[misc, unused-ignore]
+    @compiled
     def pieces(w: Any, g: Any, middle: Any, half: Any, at: float) -> Any:
         value = 0.0
         slope = 0.0
@@ -90,7 +92,7 @@ def _kernel() -> Callable[..., None] | None:
             slope += gh if mixed > 0 else -gh
         return value, slope
 
-    @numba.njit(cache=True, fastmath=flags, nogil=True)  # type: ignore[misc, unused-ignore]
+    @compiled
     def run(w: Any, k: Any, g: Any, c: Any, middle: Any, half: Any, rounding: float, steps: int, out: Any) -> None:
         nodes, rows = k.shape
         d = g.shape[1]
@@ -153,4 +155,4 @@ def _kernel() -> Callable[..., None] | None:
                         at = meet
                 out[n, r] = best - rounding * (total + best_at * outer)
 
-    return run  # type: ignore[no-any-return, unused-ignore]
+    return run

@@ -1,7 +1,8 @@
 """Deployed arithmetic: how far a float32 forward pass can be from the network over the reals, on a whole ball.
 
 Every affine operator adds γ (of float32) times the magnitudes it sums, in any summation order, and passes on what its
-inputs were off; ReLU passes it on unchanged. A margin above the error of both its logits is a margin of the deployed model.
+inputs were off; ReLU passes it on unchanged. A margin above the error of both its logits is a margin of the deployed
+model.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Nodes: subproblems of one image's condensed network, bounded in batches.
 
-A node fixes the sign of some neurons and carries an objective. Its bound comes from one backward sweep with lower slopes α
-for undecided neurons and multipliers β ≥ 0 for fixed ones; α and β climb the bound's own gradient, which one relaxed
-forward sweep from the minimiser delivers. The climb and the bounds of hidden neurons run in float32, the final sweep of a
-node in float64; both charge their rounding, so every bound is a proof.
+A node fixes the sign of some neurons and carries an objective. Its bound comes from one backward sweep with lower
+slopes α for undecided neurons and multipliers β ≥ 0 for fixed ones; α and β climb the bound's own gradient, which one
+relaxed forward sweep from the minimiser delivers. The climb and the bounds of hidden neurons run in float32, the final
+sweep of a node in float64; both charge their rounding, so every bound is a proof.
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ def _move(
 
 
 def _score(sweep: _Sweep, z: Tensor, relaxation: _Relaxation) -> Tensor:
-    """What each undecided neuron's upper line costs the bound, and a little of how far its line is off at the minimiser."""
+    """What each undecided neuron's upper line costs the bound, and a little of how far off it is at the minimiser."""
     size = sweep.v.abs()
     cost = relaxation.lift * (-sweep.v).clamp_min(0.0)
     gap = (sweep.slope * z + sweep.offset - z.clamp_min(0.0)).abs() * size

@@ -69,7 +69,7 @@ class Region:
         return torch.maximum((self.center - down).abs(), (self.center + up).abs()) * UP
 
     def support(self, a: Tensor, epsilon: Tensor) -> tuple[Tensor, Tensor]:
-        """A lower bound on h(a, ε) and its slope in ε, for coefficients (batch, rows, d) and ε of shape (batch, rows)."""
+        """A lower bound on h(a, ε) and its slope in ε, for coefficients (batch, rows, d) and ε (batch, rows)."""
         # Moving down is useful where a > 0: the room that matters is the one the coefficient points away from.
         room = torch.where(a > 0, self.down[:, None], self.up[:, None])
         size = a.abs()
@@ -148,7 +148,7 @@ def _reach_l1(size: Tensor, room: Tensor, epsilon: Tensor) -> Tensor:
 
 
 def _support_l2(size: Tensor, room: Tensor, epsilon: Tensor) -> tuple[Tensor, Tensor]:
-    """By duality any τ > 0 gives Σ min over |δ_i| ≤ room_i of (a_i δ_i + τ δ_i²/2) − τ ε²/2 ≤ h; τ is found by bisection."""
+    """By duality any τ > 0 gives Σ min over |δ_i| ≤ room_i of (a_i δ_i + τ δ_i²/2) − τ ε²/2 ≤ h; τ by bisection."""
     price = _price_l2(size, room, epsilon)
     reach = torch.minimum(room, size / price[..., None])
     inner = (-size * reach + 0.5 * price[..., None] * reach * reach).sum(-1)

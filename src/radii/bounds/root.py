@@ -42,7 +42,7 @@ class Root:
         return backward(self.graph, len(self.graph.nodes) - 1, rows, self.lines, self.magnitudes, slopes=slopes)
 
     def best_margins(self, rows: Tensor, steps: int = 8) -> tuple[Tensor, Tensor]:
-        """Linear lower bounds a·x + c of rows·logits with lower slopes optimised for their least values on the balls."""
+        """Linear lower bounds a·x + c of rows·logits, their slopes optimised for the least values on the balls."""
         slopes = {k: v.slope_low[:, None].repeat(1, rows.shape[1], 1) for k, v in self.lines.items()}
         start = self.margins(rows, slopes)
         a, c = start.a, start.shifted()

@@ -1,8 +1,8 @@
 """Rounding: the derived error bounds that make a float64 computation a proof.
 
-Higham's γ_n = n·u/(1 − n·u) bounds the relative error of a dot product of length n in any summation order. It is charged
-against magnitudes: |fl(a·b) − a·b| ≤ γ_n |a|·|b|. Quantities here are upper bounds, so they are themselves inflated by
-`UP`, which covers the rounding made while computing them.
+Higham's γ_n = n·u/(1 − n·u) bounds the relative error of a dot product of length n in any summation order. It is
+charged against magnitudes: |fl(a·b) − a·b| ≤ γ_n |a|·|b|. Quantities here are upper bounds, so they are themselves
+inflated by `UP`, which covers the rounding made while computing them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Pursuit: narrowing one instance's radius with trees, from the attack's upper end down and from proven goals up.
 
-The first goal is `upper` − tolerance, tried briefly. If its tree does not close, goals that the root bounds prove are found
-by bisection, and from there a ladder goes up: what trees cost grows about exponentially with the goal, so the next goal is
-the one whose predicted cost fits the budget that is left. At any moment [lower, upper] is valid.
+The first goal is `upper` − tolerance, tried briefly. If its tree does not close, goals that the root bounds prove are
+found by bisection, and from there a ladder goes up: what trees cost grows about exponentially with the goal, so the
+next goal is the one whose predicted cost fits the budget that is left. At any moment [lower, upper] is valid.
 """
 
 from __future__ import annotations
@@ -115,9 +115,8 @@ class Pursuit:
         growth = math.log(max(c2 / c1, 1.0 + 1e-9)) / max(math.log(g2 / g1), 1e-9)
         growth = min(max(growth, STEEP[0]), STEEP[1])
         factor = max(RUNG_SHARE * left / c2, 1.2)
-        return min(
-            top, max(g2, self.lower) * factor ** (1.0 / growth), self.lower + 0.5 * (top - self.lower) + 0.01 * top
-        )
+        predicted = max(g2, self.lower) * math.pow(factor, 1.0 / growth)
+        return min(top, predicted, self.lower + 0.5 * (top - self.lower) + 0.01 * top)
 
     def decide(self, goal: float) -> None:
         """Proves or refutes one goal."""

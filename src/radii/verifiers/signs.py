@@ -1,8 +1,8 @@
-"""Signs: hidden branch and bound, layer by layer, that settles the signs of undecided neurons before any margin is asked.
+"""Signs: hidden branch and bound, layer by layer, settles signs and narrows intervals before any margin is asked.
 
-Deep networks are loose because bounds of late layers rest on loose bounds of early ones. From the second undecided layer
-on, every neuron whose other sign no sampled point attains becomes an objective of one batched tree: "z > 0" or "z < 0" on
-the whole ball. What is proven is linear from then on, and later layers are bounded anew. It cascades.
+Deep networks are loose because bounds of late layers rest on loose bounds of early ones. From the second undecided
+layer on, every neuron whose other sign no sampled point attains becomes an objective of one batched tree: "z > 0" or "z
+< 0" on the whole ball. What is proven is linear from then on, and later layers are bounded anew. It cascades.
 """
 
 from __future__ import annotations

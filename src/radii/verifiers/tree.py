@@ -1,7 +1,7 @@
 """Tree: best-first branch and bound over the signs of neurons, on certified radii, for one image.
 
-The tree holds open nodes of all objectives. No violation of any objective is closer than the least radius over open nodes,
-and when none is open there is none in the whole ball: so `lower` is valid at any time and only grows.
+The tree holds open nodes of all objectives. No violation of any objective is closer than the least radius over open
+nodes, and when none is open there is none in the whole ball: so `lower` is valid at any time and only grows.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Tree:
         return nodes
 
     def _candidates(self, nodes: Nodes) -> Tensor:
-        """Where the bounds are least: at the goal, and just beyond the certified radius, where a break would be nearest."""
+        """Where the bounds are least: at the goal, and just beyond the certified radius, the nearest a break can be."""
         region = self.problem.fine.region
         near = torch.minimum(nodes.radius * 1.001 + 1e-7, region.epsilon)
         return torch.cat([region.minimiser(nodes.a[None])[0], region.minimiser(nodes.a[None], near[None])[0]])
