@@ -1,0 +1,55 @@
+"""`radii export`: stored results as a table, or as VNN-LIB queries with their networks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from radii.cli.console import note, writable
+
+FORMATS = ("csv", "parquet", "json", "vnnlib")
+
+
+def export(
+    store: Annotated[str, typer.Argument(help="File or URL of the store.")],
+    what: Annotated[str, typer.Option(help="radii or queries.")] = "radii",
+    format: Annotated[str, typer.Option(help="csv, parquet, json or vnnlib.")] = "csv",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File (a folder for vnnlib); stdout unless given.")
+    ] = None,
+    study: Annotated[list[str] | None, typer.Option(help="Only this study; may be repeated.")] = None,
+    classifier: Annotated[list[str] | None, typer.Option(help="Only this classifier; may be repeated.")] = None,
+    status: Annotated[list[str] | None, typer.Option(help="Only this status; may be repeated.")] = None,
+) -> None:
+    """Write stored radii, or the queries behind them, for other programs.
+
+    \b
+    Example:
+      radii export study.db --format csv -o radii.csv
+    """
+    from radii._check import choice
+    from radii.cli.selection import chosen
+    from radii.errors import InputError
+    from radii.store import export as write
+    from radii.store import open_store, queries_frame, radii_frame
+
+    choice(what, "--what", ("radii", "queries"))
+    choice(format, "--format", FORMATS)
+    if format == "vnnlib" and output is None:
+        raise InputError("--format vnnlib: expected a folder to write to, got none; give one with -o FOLDER")
+    with open_store(store, create=False) as opened:
+        where = chosen(opened, study, classifier, status)
+        if format == "vnnlib" and output is not None:
+            from radii.study.bundle import write_bundle
+
+            count = write_bundle(opened, where, writable(output))
+            note(f"{count} queries in {output}: instances.csv, expected.csv, onnx/ and vnnlib/")
+            return
+        frame = radii_frame(opened, where) if what == "radii" else queries_frame(opened, where)
+    text = write(frame, format, output)
+    if text is not None:
+        typer.echo(text, nl=False)
+    elif output is not None:
+        note(f"{len(frame)} rows in {output}")

@@ -1,0 +1,88 @@
+"""Recall: the networks and inputs behind stored results, found again from what the store knows of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from radii.data import Dataset
+from radii.data.sources.registry import SOURCES
+from radii.errors import InputError
+from radii.models.classifier import Classifier
+from radii.problem import Classification, Instance, Lipschitz, Property, Standard, StrongClassification
+from radii.store import ClassifierRecord, InstanceRecord, Setting, Store
+from radii.study.sources import Source, inputs
+
+
+class Recall:
+    """Loads on first use; what cannot be found again is an `InputError` that says what is missing."""
+
+    def __init__(self, store: Store) -> None:
+        self._bodies = [part for body in store.studies().values() for part in body.get("data", [])]
+        self._seeds = [int(body.get("seed", 0)) for body in store.studies().values() for _ in body.get("data", [])]
+        self._classifiers: dict[str, Classifier | InputError] = {}
+        self._inputs: dict[tuple[str, int, str], Instance] = {}
+        self._seen: set[str] = set()
+
+    def classifier(self, record: ClassifierRecord) -> Classifier:
+        """The classifier of a record, with the fingerprint that it had."""
+        if record.fingerprint not in self._classifiers:
+            try:
+                self._classifiers[record.fingerprint] = self._load(record)
+            except InputError as error:
+                self._classifiers[record.fingerprint] = error
+        found = self._classifiers[record.fingerprint]
+        if isinstance(found, InputError):
+            raise found
+        return found
+
+    def instance(self, record: InstanceRecord) -> Instance:
+        """The input of a record, with the content that it had."""
+        key = (record.split, record.index, record.fingerprint)
+        while key not in self._inputs:
+            if not self._more(record):
+                raise InputError(
+                    f"{record.dataset} {record.split} input {record.index}: expected the input that the store speaks "
+                    "of, got none with its content; check the data set's folder"
+                )
+        return self._inputs[key]
+
+    def _load(self, record: ClassifierRecord) -> Classifier:
+        if not record.path:
+            raise InputError(f"classifier {record.name}: expected the file it came from, got none in the store")
+        options: dict[str, Any] = dict(record.metadata.get("options", {}))
+        return Source(record.path, record.name, options, record.fingerprint).load(check=False)
+
+    def _more(self, record: InstanceRecord) -> bool:
+        """Whether another selection could be loaded: those of the studies first, then the data set by its name."""
+        while self._bodies:
+            body, seed = self._bodies.pop(0), self._seeds.pop(0)
+            try:
+                self._take(inputs(body, seed))
+                return True
+            except InputError:
+                continue
+        place = f"{record.dataset}/{record.split}"
+        if record.dataset not in SOURCES or place in self._seen:
+            return False
+        self._seen.add(place)
+        try:
+            self._take(inputs({"source": record.dataset, "split": record.split}))
+        except InputError:
+            return False
+        return True
+
+    def _take(self, data: Dataset) -> None:
+        for instance in data.instances:
+            self._inputs[instance.split, instance.index, instance.fingerprint] = instance
+
+
+def property_of(setting: Setting) -> Property:
+    """The property that a setting names."""
+    values = dict(setting.property_parameters)
+    if setting.property == "classification":
+        return Classification(setting.target)
+    makers: dict[str, Any] = {"strong": StrongClassification, "standard": Standard, "lipschitz": Lipschitz}
+    if setting.property not in makers:
+        raise InputError(f"property: expected one that this version knows, got {setting.property!r}")
+    made: Property = makers[setting.property](**values)
+    return made
