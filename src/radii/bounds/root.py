@@ -47,7 +47,7 @@ class Root:
         start = self.margins(rows, slopes)
         a, c = start.a, start.shifted()
         best = self.region.lowest(a, c)
-        for step in range(steps):
+        for step in range(steps if slopes else 0):
             for value in slopes.values():
                 value.requires_grad_(True)
             with torch.enable_grad():

@@ -73,6 +73,10 @@ _BUILTINS = (
         "robust (its claim) and broken", package="maraboupy", extra="marabou",
     ),
     _Builtin(
+        "envelope", "radii.verifiers.envelope:Envelope", "attack and linear bounds, no branching: whole data sets",
+        _EXACT,
+    ),
+    _Builtin(
         "attack", "radii.verifiers.incomplete:AttackOnly", "the minimum-norm attack alone", "broken only",
         aliases=("attack-only",),
     ),
