@@ -108,6 +108,7 @@ def backward(
     pending: dict[int, Tensor] = {start: rows}
     constant = rows.new_zeros((batch, count))
     error = rows.new_zeros((batch, count))
+    gross = rows.new_zeros((batch, count))  # of what is added to the constant: each addition rounds
     collected: dict[int, Tensor] = {}
     for index in range(start, 0, -1):
         a = pending.pop(index, None)
@@ -124,7 +125,7 @@ def backward(
                 through = torch.where(unstable, torch.zeros_like(a), a * lines[index].slope_high[:, None])
             else:
                 through, gain = _relax(a, size, lines[index], None if slopes is None else slopes[index])
-                constant = constant + gain
+                constant, gross = constant + gain, gross + gain.abs()
                 charge = charge + _relax_charge(lines[index], magnitudes.value[node.inputs[0]])
             error = error + _dot(size, charge)
             _add(pending, node.inputs[0], through)
@@ -134,12 +135,13 @@ def backward(
             raise TypeError(f"{type(operator).__name__} is not a lowered operator")
         error = error + _dot(size, charge + gamma(operator.terms) * magnitudes.product[index])
         shaped = a.reshape(batch * count, *node.shape)
-        constant = constant + _constant(operator, shaped, graph, node.inputs).reshape(batch, count)
+        gain = _constant(operator, shaped, graph, node.inputs).reshape(batch, count)
+        constant, gross = constant + gain, gross + gain.abs()
         shapes = tuple(graph.nodes[i].shape for i in node.inputs)
         for i, part in zip(node.inputs, operator.adjoint(shaped, shapes)):
             _add(pending, i, part.reshape(batch, count, graph.nodes[i].size))
     first = pending.get(0, rows.new_zeros((batch, count, graph.nodes[0].size)))
-    return Linear(first, constant, error * UP, collected)
+    return Linear(first, constant, (error + 2 * U64 * (start + 1) * gross) * UP, collected)
 
 
 def _dot(rows: Tensor, vector: Tensor) -> Tensor:
