@@ -11,5 +11,8 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 
 from hypothesis import HealthCheck, settings  # noqa: E402
 
-settings.register_profile("radii", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# In CI the same examples every time, so that a red run means a change; everywhere else hypothesis keeps looking.
+settings.register_profile(
+    "radii", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=bool(os.environ.get("CI"))
+)
 settings.load_profile("radii")
