@@ -23,11 +23,12 @@ from radii.models.operators import Relu
 from radii.problem import LINF
 from radii.verifiers.halving import losses
 
-BATCH = 512
+BATCH = 256
 WORK = 2**26  # coefficients of all hidden neurons of a batch: what decides how many boxes go together
 SLOPE = 0.05  # how much the bound's own coefficients count beside the losses
 TINY = 1e-9  # and the width, where nothing else tells
 MIXES = 8
+CLIMBS = 4  # steps that move the slopes of what stays open: a few rows, so nearly free beside bounding neurons
 RATE = 1.0
 NARROW = 2.0**-44  # of the size of its ends: a box this thin is not split further, rounding would eat the gain
 
@@ -137,18 +138,22 @@ class Cover:
         goals, region = self.goals, region_of(low, high)
         root = bound_root(goals.graph, region, self._known(parents))
         unit = torch.eye(goals.graph.nodes[-1].size, dtype=torch.float64).expand(len(low), -1, -1)
-        linear = root.margins(unit)
-        bounds, weights = self._clauses(region, linear)
+        bounds, weights = self._clauses(region, root.margins(unit))
         # Written so that NaN stays open: only a bound above 0 closes a clause.
         proved = bounds > 0
         left = (~proved.all(1)).nonzero()[:, 0]
-        worst, clause = torch.nan_to_num(bounds[left], nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf).min(1)
-        rows = weights[left, clause]
-        a = torch.matmul(rows[:, None], linear.a[left])
+        part, weights = root.rows(left), weights[left]
+        a, c = part.best_margins(weights, CLIMBS)
+        bounds = torch.maximum(bounds[left], part.region.lowest(a, c))
+        proved = bounds > 0
+        stay = (~proved.all(1)).nonzero()[:, 0]
+        left, part, weights, a = left[stay], part.rows(stay), weights[stay], a[stay]
+        worst, clause = torch.nan_to_num(bounds[stay], nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf).min(1)
+        row, a = (t[torch.arange(len(left)), clause] for t in (weights, a))
         room = (high - low)[left]
-        self.points = torch.cat([region.center[left], region.rows(left).minimiser(a)[:, 0]])
-        loss = losses(root.rows(left), rows, room) if len(left) else torch.zeros_like(room)
-        score = loss + SLOPE * torch.nan_to_num(a[:, 0].abs(), nan=0.0, posinf=0.0) * room + TINY * room
+        self.points = torch.cat([part.region.center, part.region.minimiser(a[:, None])[:, 0]])
+        loss = losses(part, row, room) if len(left) else torch.zeros_like(room)
+        score = loss + SLOPE * torch.nan_to_num(a.abs(), nan=0.0, posinf=0.0) * room + TINY * room
         hidden = [root.lines[k] for k in self.relus]
         ends = (torch.cat([low.new_zeros((len(low), 0)), *(getattr(h, f) for h in hidden)], 1) for f in ("low", "high"))
         return Boxes(low[left], high[left], worst, score.argmax(1), *(e[left] for e in ends))
