@@ -40,7 +40,8 @@ def _head(run: dict[str, Any]) -> str:
         "# Benchmark of the engine\n\n"
         "Written by `make bench` (`benchmarks/bench_engine.py`; `BENCH=quick` for a tenth of the images). CPU seconds"
         f" on one thread of {it['processor']}, {it['cores']} cores, {it['system']}, Python {it['python']},"
-        f" torch {it['torch']}, {it['date']}.{held}"
+        f" torch {it['torch']}, {it['date']}.{held} Kernels are compiled"
+        " before the clock starts."
     )
 
 
@@ -120,7 +121,10 @@ def _envelope(results: dict[str, Any]) -> str:
             f" closed, median lower/upper {r['median_ratio']:.2f}.\n\n"
             + markdown(["ε", "robust accuracy, proven", "not refuted"], table)
         )
-    return "## The whole test set\n\nAttack from above, root bounds from below.\n\n" + "\n\n".join(blocks)
+    return (
+        "## The whole test set\n\nAttack from above, linear bounds from below, no branching (`verifier: envelope`).\n\n"
+        + "\n\n".join(blocks)
+    )
 
 
 def _interval(lower: float | None, upper: float | None) -> str:

@@ -35,7 +35,7 @@ def machine() -> dict[str, Any]:
     return {
         "processor": name,
         "cores": os.cpu_count(),
-        "system": f"{platform.system()} {platform.release()}",
+        "system": platform.system(),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "threads": torch.get_num_threads(),
