@@ -44,7 +44,6 @@ def _filling_time(need: Array, flow: Array, stop: Array) -> Array:
     """The least t with Σ flow_i · min(t, stop_i) >= need, one for each row; inf where there is none."""
     order = np.argsort(stop, axis=1)
     stop, flow = np.take_along_axis(stop, order, 1), np.take_along_axis(flow, order, 1)
-    before = np.zeros_like(stop)  # what has flowed when each coordinate stops
     rest = np.flip(np.cumsum(np.flip(flow, 1), 1), 1)  # the flow of those that have not stopped yet
     result = np.full(len(need), np.inf)
     start, done = np.zeros(len(need)), np.zeros(len(need))
@@ -55,7 +54,6 @@ def _filling_time(need: Array, flow: Array, stop: Array) -> Array:
             result[here] = np.maximum(reach[here], start[here])
             length = np.where(np.isfinite(stop[:, i]), stop[:, i] - start, 0.0)
         done, start = done + rest[:, i] * length, start + length
-        before[:, i] = done
     result[need <= 0] = 0.0
     return result
 
