@@ -13,6 +13,7 @@ import numpy as np
 from radii.errors import StoreError
 from radii.report.distribution import Distribution
 from radii.report.facts import Facts, facts
+from radii.stats import Guarantee
 from radii.store import Selection, Store, open_store, radii_frame
 
 if TYPE_CHECKING:
@@ -47,6 +48,13 @@ class Series:
     source: str | Path | Store = field(repr=False, default="")  # what opens the store; `store` hides passwords
     pairs: Distribution | None = None
     nearest: bool = False
+
+    def guarantee(self, confidence: float = 0.95, among: str = "all", population: int | None = None) -> Guarantee:
+        """The band for unseen inputs, with the kind of evidence that these radii rest on."""
+        known = [bool(np.isfinite(ends[self.dist.correct]).any()) for ends in (self.dist.lower, self.dist.upper)]
+        kinds = {(True, False): "proof only", (False, True): "attack only"}
+        evidence = kinds.get((known[0], known[1]), "proof and attack")
+        return self.dist.guarantee(confidence, among, population=population, evidence=evidence)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,67 @@
+"""`radii report`: one or more stores as a page, Markdown, a PDF or LaTeX tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from radii.cli.console import note
+
+FORMATS = {"html": ".html", "md": ".md", "pdf": ".pdf", "latex-tables": ".tex"}
+
+
+def report(
+    stores: Annotated[list[str], typer.Argument(help="Files or URLs of stores; several are compared.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write; report.html unless given.")
+    ] = None,
+    format: Annotated[str | None, typer.Option(help="html, md, pdf or latex-tables; from the file's ending.")] = None,
+    eps: Annotated[str | None, typer.Option(help="The ε of the tables, such as 0.02 or 8/255.")] = None,
+    confidence: Annotated[float, typer.Option(help="Confidence of guarantees.")] = 0.95,
+    study: Annotated[list[str] | None, typer.Option(help="Only this study; may be repeated.")] = None,
+    classifier: Annotated[list[str] | None, typer.Option(help="Only this classifier; may be repeated.")] = None,
+    data: Annotated[str | None, typer.Option(help="Data set of the inputs, to show the originals.")] = None,
+    root: Annotated[Path | None, typer.Option(help="Folder of that data set's files.")] = None,
+    title: Annotated[str, typer.Option(help="Title of the report.")] = "Robustness report",
+) -> None:
+    """Write a report of stored radii: one file that needs no network.
+
+    \b
+    Example:
+      radii report study.db -o report.html
+    """
+    from radii._check import choice, epsilon
+    from radii.errors import InputError
+    from radii.report import documents
+    from radii.report.content import gather
+    from radii.report.page import Options, datasets_for, write_page
+    from radii.stats._arrays import level
+    from radii.store import Selection
+
+    level(confidence)
+    endings = {ending: name for name, ending in FORMATS.items()}
+    kind = choice(format or (endings.get(output.suffix, "html") if output else "html"), "--format", FORMATS)
+    target = output or Path("report" + FORMATS[kind])
+    if target.is_dir() or not target.parent.is_dir():
+        raise InputError(f"--output: expected a file in an existing folder, got {target}")
+    size = None if eps is None else epsilon(eps, "--eps")
+    where = Selection(study=tuple(study or ()), classifier=tuple(classifier or ()))
+    content = gather(stores, where, title=title)
+    sets = datasets_for(content, data, root) if data else ()
+    options = Options(eps=size, confidence=confidence, data=sets)
+    if sets:
+        content = gather(stores, where, title=title, class_names=sets[0].class_names)
+    if kind == "html":
+        write_page(content, target, options)
+    elif kind == "pdf":
+        documents.write_pdf(content, target, options)
+    else:
+        text = (documents.markdown if kind == "md" else documents.latex_tables)(content, options)
+        target.write_text(text, encoding="utf-8")
+    for line in content.alarms:
+        note(f"alarm: {line}")
+    if content.empty:
+        note("no finished radius in these stores: the report says so, and nothing else")
+    note(f"{target}: {len(content.series)} networks, {target.stat().st_size / 1e6:.2f} MB")
