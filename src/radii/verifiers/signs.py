@@ -103,7 +103,7 @@ def _truncated(net: Condensed, first: int) -> Condensed:
 def _prove(problem: Problem, go_on: Callable[[int], bool], caps: Tensor) -> Tensor:
     """A lower bound of min(objective, 0) for every objective, 0 where it is proven; each may cost so many nodes."""
     count = len(problem.fine.objectives.b)
-    tree = Tree(problem, torch.inf)
+    tree = Tree(problem, torch.inf, measures=False)
     tree.start()
     assert tree.open is not None
     visited = torch.ones(count, dtype=torch.int64)

@@ -26,6 +26,7 @@ class Tree:
     goal: float
     batch: int = 64
     cuts: bool = True
+    measures: bool = True  # whether nodes need radii and points to attack from, not only to be closed
     open: Nodes | None = None
     visited: int = 0
     minimisers: Tensor | None = None  # where the last bounded nodes had their least values: points to attack from
@@ -103,7 +104,7 @@ class Tree:
             nodes = nodes.pick((~empty).nonzero()[:, 0])
             if len(nodes):
                 nodes = self._alive(nodes, climb(self.problem, nodes, STEPS))
-        if len(nodes):
+        if len(nodes) and self.measures:
             region = self.problem.net.region
             found = region.root(nodes.a[None], nodes.c[None])[0]
             nodes.radius = torch.maximum(nodes.radius, found)
