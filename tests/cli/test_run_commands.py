@@ -49,7 +49,7 @@ def test_export(study: Path, capfd: Capture, tmp_path: Path) -> None:
     assert json.loads(said(capfd, "export", store, "--format", "json", "--classifier", "toy1"))[0]["norm"] == "linf"
     assert said(capfd, "export", store, "--what", "queries").startswith("classifier,")
     said(capfd, "export", store, "--format", "vnnlib", "-o", tmp_path / "bundle")
-    listed = list(csv.reader((tmp_path / "bundle" / "expected.csv").open()))
+    listed = list(csv.reader((tmp_path / "bundle" / "expected.csv").read_text().splitlines()))
     ends = sum(
         (row["lower"] not in ("", "0.0")) + (row["upper"] != "") for row in rows if row["status"] != "misclassified"
     )

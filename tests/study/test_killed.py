@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -83,6 +84,25 @@ def share(study: Path, store: str, expected: Any) -> None:
     keys = [one["key"] for out, _ in outs for one in events(out)]
     assert sorted(keys) == sorted(expected["key"])
     assert_same(table(store), expected)
+
+
+def test_ctrl_c_ends_cleanly_and_says_how_to_go_on(study: Path, expected: Any) -> None:
+    store = study.parent / "stopped.db"
+    process = start(study, store, "--workers", 1)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if events(line):
+            break
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to every process of the group
+    out, err = process.communicate()
+    assert process.returncode == 3, err
+    assert "run the same command again to go on" in err.splitlines()[-1]
+    assert events(out, "end")[0]["stopped"] is True
+    found = table(store)
+    assert 0 < len(found) < len(expected)
+    with open_store(store) as opened:
+        assert opened.info().rows["claims"] == 0
+    assert_same(found, expected[expected["key"].isin(found["key"])].reset_index(drop=True))
 
 
 @slow

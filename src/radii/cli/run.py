@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 import time
@@ -57,7 +58,7 @@ def run(
     if dry_run:
         return _foretell(plan, where, workers, retry, json)
     with open_store(where) as opened, _runner(runner, workers, address) as chosen:
-        return _report(_go(plan, opened, chosen, retry, json), where, json)
+        return _report(_go(plan, opened, chosen, retry, json), opened.where, json)
 
 
 def _runner(name: str, workers: int | None, address: str | None) -> Runner:
@@ -84,9 +85,14 @@ def _go(plan: Plan, store: Store, runner: Runner, retry: bool, json: bool) -> Su
     else:
         note(f"{plan.name}: {tally.planned} units, {tally.done} done before; store {store.where}")
     with Stop() as stop, shown(tally, json) as display:
-        work = Run(plan, store, runner, stop, retry, shlex.join(["radii", *sys.argv[1:]]), display.finished)
+        work = Run(plan, store, runner, stop, retry, _command(), display.finished)
         work.idle = display.idle
         return work.run()
+
+
+def _command() -> str:
+    """The command line for the record, without the password of a database."""
+    return re.sub(r"(://[^:/@\s]+):[^@/\s]+@", r"\1:***@", shlex.join(["radii", *sys.argv[1:]]))
 
 
 def _report(summary: Summary, where: str, json: bool) -> int:
@@ -126,7 +132,7 @@ def _foretell(plan: Plan, where: str, workers: int | None, retry: bool, json: bo
         found = forecast(plan, None, many)  # a dry run makes no file
     else:
         with open_store(where, create=False) as opened:
-            found = forecast(plan, opened, many, before)
+            found, where = forecast(plan, opened, many, before), opened.where
     if json:
         body = {"study": plan.name, "units": len(plan.works), "missing": found.missing, "done": found.done}
         emit_json({**body, "skipped": plan.skipped, "seconds": found.seconds, "at_most_seconds": found.most})

@@ -10,7 +10,8 @@ import numpy as np
 
 from radii.decide import replay
 from radii.errors import InputError
-from radii.problem import Query
+from radii.models.classifier import Classifier
+from radii.problem import Instance, Property, Query
 from radii.store import RadiusRecord, Store
 from radii.study.recall import Recall, property_of
 
@@ -93,11 +94,8 @@ def _look(record: RadiusRecord, recall: Recall, result: Audit) -> None:
     classifier = recall.classifier(record.unit.classifier)
     instance = recall.instance(record.unit.instance)
     if radius.misclassified:
-        outputs = classifier.reference(instance.x[None])[0].astype(np.float64)
-        label = outputs[instance.label]
-        outputs[instance.label] = -np.inf
         result.misclassified += 1
-        if outputs.max() < label:
+        if not _fails(classifier, instance, property_of(record.unit.setting)):
             result.wrong.append(Finding.of(record, "stored as misclassified, but the original model gets it right"))
         return
     if radius.witness is None or radius.upper is None:
@@ -108,6 +106,15 @@ def _look(record: RadiusRecord, recall: Recall, result: Audit) -> None:
         result.wrong.append(
             Finding.of(record, f"the witness at {radius.upper!r} does not replay on the original model")
         )
+
+
+def _fails(classifier: Classifier, instance: Instance, property: Property) -> bool:
+    """Whether the original model gets the input wrong, or the property does not hold where it stands."""
+    outputs = classifier.reference(instance.x[None])[0]
+    others = np.delete(outputs, instance.label)
+    if others.max() >= outputs[instance.label]:
+        return True
+    return property.violations(classifier.classes, instance.label, outputs).violated(outputs)
 
 
 def _norm(record: RadiusRecord) -> Any:

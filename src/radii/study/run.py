@@ -110,8 +110,9 @@ class Run:
                 self.stop.check()
                 claims.tend()
                 room = self._room() - len(flying)
-                drawn = self._right(claims.draw(room)) if room > 0 else []
-                for work in drawn:
+                # Refilled when half is done: one claim, which waits for the disk, serves several units.
+                drawn = claims.draw(room) if 2 * room >= self._room() else []
+                for work in self._right(drawn):
                     self.runner.submit(_task(work))
                     flying[work.key] = work
                 if not flying:
