@@ -143,7 +143,7 @@ def test_the_greatest_row_is_the_greatest_row() -> None:
 
 def test_boxes_are_covered_by_their_halves_and_bounds_hold() -> None:
     rng = np.random.default_rng(8)
-    network = mlp(rng, [2, 12, 12, 2])
+    network = mlp(rng, [2, 30, 30, 30, 2])
     low, high = np.array([-1.0, 0.3]), np.array([2.0, 1.1])
     axes = [np.linspace(a, b, 101) for a, b in zip(low, high)]
     grid = np.stack(np.meshgrid(*axes), -1).reshape(-1, 2)
@@ -157,7 +157,7 @@ def test_boxes_are_covered_by_their_halves_and_bounds_hold() -> None:
         assert bool((truth[~within.any(1)] > 0).all())  # what was closed is safe
         assert bool((truth[:, None] >= boxes.bound)[within].all())
         cover.step()
-    assert cover.visited > 12
+    assert cover.visited > 20
 
 
 def test_regions_hold_their_boxes_to_the_last_digit() -> None:

@@ -30,6 +30,7 @@ FEW = 20  # inputs up to which boxes are split
 MEMORY = 2**31  # bytes of open boxes
 SAMPLES = 4096
 STARTS = 24  # of the gradient attack, for each clause
+RUNS = 256  # of it altogether
 STEPS = 40
 REFINED = 16  # points the search hands to the gradient attack
 
@@ -193,16 +194,17 @@ class Hunt:
         if not self.possible:
             return False
         d, clauses = len(self.low), len(self.goals.members)
-        count = SAMPLES if d <= FEW else STARTS // 3
+        count = SAMPLES if d <= FEW else max(1, STARTS // 3)
         noise = torch.rand((count, d), generator=self._random)
         points = torch.cat([0.5 * self.low[None] + 0.5 * self.high[None], self.low + (self.high - self.low) * noise])
         with torch.no_grad():
             margins = self.margins(points)
         if self._confirm(points, margins.amin(1)):
             return True
-        best = margins.argsort(0)[: STARTS if d <= FEW else STARTS // 6]
-        aim = torch.arange(clauses).expand_as(best).flatten()
-        return self._descend(points[best.flatten()], aim, STEPS)
+        best = margins.argsort(0)[: STARTS if d <= FEW else max(1, STARTS // 6)]
+        aim = torch.arange(clauses).expand_as(best)
+        order = margins.gather(0, best).flatten().argsort()[:RUNS]
+        return self._descend(points[best.flatten()[order]], aim.flatten()[order], STEPS)
 
     def strike(self, points: Tensor) -> bool:
         """Replays the best of these points, and now and then descends from them; whether there is a witness."""
