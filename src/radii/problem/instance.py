@@ -23,7 +23,7 @@ class Instance:
     split: str = ""
 
     def __post_init__(self) -> None:
-        array = np.ascontiguousarray(self.x, dtype=np.float32)
+        array = np.array(self.x, dtype=np.float32, order="C")  # a copy: the caller's array stays the caller's
         if array.size == 0:
             raise DataError(f"input {self.index}: expected at least one value, got an empty array")
         if not np.isfinite(array).all():
