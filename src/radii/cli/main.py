@@ -31,6 +31,7 @@ COMMANDS = {
     "stats": "stats",
     "guarantee": "guarantee",
     "report": "report",
+    "serve": "serve",
     "verify": "verify",
     "supports": "supports",
     "store": "store",
