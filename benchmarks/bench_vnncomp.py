@@ -154,7 +154,8 @@ def summarise(results: list[dict[str, Any]], options: argparse.Namespace) -> dic
     benchmarks = {}
     for name in dict.fromkeys(r["benchmark"] for r in results):
         mine = [r for r in results if r["benchmark"] == name]
-        solved = [r for r in mine if r["verdict"] in SOLVED and not r["fault"]]
+        # The command would have been ended a second after its limit: an answer that came later does not count.
+        solved = [r for r in mine if r["verdict"] in SOLVED and not r["fault"] and r["seconds"] <= options.seconds + 1]
         mean = float(np.mean([r["seconds"] for r in solved])) if solved else None
         kinds = {kind: sum(r["verdict"] == kind for r in solved) for kind in SOLVED}
         benchmarks[name] = {"solved": len(solved), "total": len(mine), **kinds, "mean_seconds_of_solved": mean}
