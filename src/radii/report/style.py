@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -116,5 +117,8 @@ def save(figure: Figure, path: str | Path) -> Path:
     target = Path(path)
     if target.suffix.lstrip(".") not in FORMATS:
         raise InputError(f"figure file: expected one of {', '.join('.' + f for f in FORMATS)}, got {target.name!r}")
-    figure.savefig(target, dpi=160)
+    with warnings.catch_warnings():
+        # A name in a script that the font lacks is drawn as boxes; that is no reason to fail.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        figure.savefig(target, dpi=160)
     return target
