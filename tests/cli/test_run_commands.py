@@ -114,7 +114,7 @@ def test_bad_stores_and_addresses(study: Path, tmp_path: Path, capfd: Capture) -
     newer = tmp_path / "newer.db"
     open_store(newer).close()
     with sqlite3.connect(newer) as database:
-        database.execute("UPDATE about SET value = '99' WHERE name = 'schema'")
+        database.execute("UPDATE radii_store SET value = '99' WHERE name = 'schema'")
     database.close()
     assert "upgrade radii" in refused_here(capfd, "run", study, "--store", newer)
     assert "expected an existing file" in refused_here(capfd, "status", tmp_path / "absent.db")
