@@ -121,8 +121,9 @@ def _concave(rows: Array, shift: Array, goal: Array, goal0: float, problem: Prob
         value = float(a[0, 0].numpy() @ x) + goal0 - float(beta @ shift)
         return -value, rows @ x + shift
 
-    start = np.zeros(len(shift))
-    found: Any = minimize(least, start, jac=True, method="L-BFGS-B", bounds=[(0, PENALTY)] * len(shift))
-    beta = np.maximum(found.x, 0.0)
+    beta = np.zeros(len(shift))
+    if len(shift):
+        found: Any = minimize(least, beta, jac=True, method="L-BFGS-B", bounds=[(0, PENALTY)] * len(shift))
+        beta = np.maximum(found.x, 0.0)
     a = torch.from_numpy(goal - beta @ rows)[None, None]
     return beta, region.minimiser(a)[0, 0].numpy()
