@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,10 +11,14 @@ import numpy as np
 from radii.attacks.exact import Floats
 from radii.decide import Budget, Clock, replay
 from radii.models.classifier import Classifier
-from radii.problem import Answer, Lipschitz, Norm, Query, Reason, Witness
+from radii.problem import Answer, Lipschitz, Query, Reason, Witness
 
 Candidates = Iterator[Floats]
 """Batches of points, one a query, NaN where there is none: each is replayed until every query is broken."""
+
+
+class Refused(Exception):
+    """Raised by `search` when the tool behind an attack does not take these queries: UNKNOWN, with its words."""
 
 
 @dataclass(frozen=True)
@@ -37,14 +41,18 @@ class Attack(ABC):
         """Why this attack cannot try a query; empty when it can."""
         return "not a property of the outputs alone" if isinstance(query.property, Lipschitz) else ""
 
+    def batch(self, query: Query) -> Hashable:
+        """What queries that `search` gets together have in common; the norm is the least."""
+        return query.norm
+
     @abstractmethod
     def search(self, classifier: Classifier, queries: Sequence[Query]) -> Candidates:
-        """Candidates for queries of one norm, in rounds; a round costs little enough to look at the clock after it."""
+        """Candidates for queries of one batch, in rounds; a round costs little enough to look at the clock after it."""
 
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
-        """One answer a query, in order; queries of one norm share their batches."""
+        """One answer a query, in order; queries that share a batch are searched together."""
         answers: dict[int, Answer] = {}
-        groups: dict[Norm, list[int]] = {}
+        groups: dict[Hashable, list[int]] = {}
         for i, query in enumerate(queries):
             classifier.check_inputs(query.instance.x[None], [query.instance.label])
             why = self.supports(query)
@@ -52,7 +60,7 @@ class Attack(ABC):
                 answers[i] = Answer.unknown(Reason.UNSUPPORTED, why)
             else:
                 query.property.violations(classifier.classes, query.instance.label, np.zeros(classifier.classes))
-                groups.setdefault(query.norm, []).append(i)
+                groups.setdefault(self.batch(query), []).append(i)
         for members in groups.values():
             answers.update(zip(members, self._group(classifier, [queries[i] for i in members], budget)))
         return [answers[i] for i in range(len(queries))]
@@ -61,18 +69,20 @@ class Attack(ABC):
         clock = Clock()
         found: dict[int, Witness] = {}
         limit = np.inf if budget.seconds is None else budget.seconds * len(queries)
-        late = False
-        for points in self.search(classifier, queries):
-            found.update(_replayed(classifier, queries, points, found.__contains__))
-            late = clock.cpu > limit
-            if late or len(found) == len(queries):
-                break
+        reason, why = Reason.INCOMPLETE, f"{type(self).__name__} found no witness"
+        try:
+            for points in self.search(classifier, queries):
+                found.update(_replayed(classifier, queries, points, found.__contains__))
+                if len(found) == len(queries):
+                    break
+                if clock.cpu > limit:
+                    reason = Reason.TIME
+                    break
+        except Refused as refusal:
+            reason, why = Reason.UNSUPPORTED, str(refusal)
         cost = {"cpu_seconds": clock.cpu / len(queries), "wall_seconds": clock.wall / len(queries)}
-        reason = Reason.TIME if late else Reason.INCOMPLETE
         return [
-            Answer.broken(found[i], **cost)
-            if i in found
-            else Answer.unknown(reason, f"{type(self).__name__} found no witness", **cost)
+            Answer.broken(found[i], **cost) if i in found else Answer.unknown(reason, why, **cost)
             for i in range(len(queries))
         ]
 

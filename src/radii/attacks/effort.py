@@ -11,14 +11,16 @@ from radii._check import choice
 class Effort:
     """The stages of `minimum_norm`.
 
-    `scout` steps are spent on each of the `targets` likeliest classes; then, `rounds` times, `restarts` attacks of
+    `scout` steps are spent by each of `free` scouts that take any class, and by one on each of the `targets` nearest
+    classes (as the gradients at the input see them); then, `rounds` times, `restarts` attacks of
     `steps` steps on each of the `keep` nearest of them, from random points as far away as `reaches` say (in units of
     the nearest distance so far; far starts find what near ones miss), gradients leaking as `leaks` say; at last
     `polish` short steps and `project` projections onto the boundary from the best points.
     """
 
     name: str
-    scout: int = 25
+    scout: int = 40
+    free: int = 5
     targets: int = 16
     keep: int = 9
     restarts: int = 4
@@ -26,7 +28,7 @@ class Effort:
     rounds: int = 2
     polish: int = 20
     project: int = 10
-    leaks: tuple[float, ...] = (0.0, 0.05, 0.02, 0.0, 0.1)
+    leaks: tuple[float, ...] = (0.0, 0.02, 0.05)
     reaches: tuple[float, ...] = (3.0, 10.0, 1.5, 6.0)
 
     @staticmethod
@@ -38,7 +40,7 @@ class Effort:
 _EFFORTS = {
     effort.name: effort
     for effort in (
-        Effort("fast", scout=20, keep=1, restarts=2, steps=20, rounds=1, polish=10, project=3),
+        Effort("fast", scout=40, free=3, targets=2, rounds=0, polish=10, project=6),
         Effort("standard"),
         Effort("thorough", scout=40, targets=64, keep=12, restarts=16, steps=40, rounds=5, polish=60, project=20),
     )

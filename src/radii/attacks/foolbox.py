@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from radii._check import optional
-from radii.attacks.base import Attack
+from radii.attacks.base import Attack, Refused
 from radii.attacks.exact import Floats, pull_in
 from radii.errors import InputError
 from radii.models.classifier import Classifier
@@ -48,40 +48,40 @@ class FoolboxAttack(Attack):
         known = isinstance(query.property, Classification)
         return "" if known else f"expected a classification property, got {query.property.kind}"
 
+    def batch(self, query: Query) -> Hashable:
+        minimal = isinstance(self.attack, optional("foolbox", "foolbox").attacks.base.MinimizationAttack)
+        return query.norm, None if minimal else query.epsilon, _target(query) is None
+
     def search(self, classifier: Classifier, queries: Sequence[Query]) -> Iterator[Floats]:
         foolbox = optional("foolbox", "foolbox")
         if not classifier.domain.bounded:
             raise InputError("foolbox attacks: expected a bounded domain, got an unbounded one; set domain=(low, high)")
-        module = classifier.torch_module().eval()
         bounds = (classifier.domain.low, classifier.domain.high)
-        model = foolbox.PyTorchModel(module, bounds=bounds, device="cpu")
+        model = foolbox.PyTorchModel(classifier.torch_module().eval(), bounds=bounds, device="cpu")
         minimal = isinstance(self.attack, foolbox.attacks.base.MinimizationAttack)
-        result = np.full((len(queries), classifier.size), np.nan, dtype=np.float32)
-        for (epsilon, targeted), members in _groups(queries, minimal).items():
-            part = [queries[i] for i in members]
-            x = torch.from_numpy(np.stack([q.instance.x.reshape(classifier.input_shape) for q in part]))
-            goal = self._goal(foolbox, part, targeted)
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(self.seed)
-                points = self._points(foolbox, model, x, goal, epsilon)
-            flat, centers = points.reshape(len(part), -1), x.numpy().reshape(len(part), -1)
-            if epsilon is not None:
-                flat = pull_in(part[0].norm, flat, centers, np.full(len(part), epsilon), classifier.domain)
-            result[members] = flat
-        yield result
+        x = torch.from_numpy(np.stack([q.instance.x.reshape(classifier.input_shape) for q in queries]))
+        goal, epsilon = _goal(foolbox, queries), None if minimal else queries[0].epsilon
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            points = self._points(model, x, goal, epsilon).reshape(len(queries), -1)
+        if epsilon is not None:
+            centers, limits = x.numpy().reshape(len(queries), -1), np.full(len(queries), epsilon)
+            points = pull_in(queries[0].norm, points, centers, limits, classifier.domain)
+        yield points
 
-    def _goal(self, foolbox: Any, queries: Sequence[Query], targeted: bool) -> Any:
-        if targeted:
-            return foolbox.TargetedMisclassification(torch.tensor([_target(query) for query in queries]))
-        return foolbox.Misclassification(torch.tensor([query.instance.label for query in queries]))
-
-    def _points(self, foolbox: Any, model: Any, x: torch.Tensor, goal: Any, epsilon: float | None) -> Floats:
+    def _points(self, model: Any, x: torch.Tensor, goal: Any, epsilon: float | None) -> Floats:
         try:
             raw, clipped, _ = self.attack(model, x, goal, epsilons=epsilon)
-        except (ValueError, AssertionError) as error:
-            raise InputError(f"foolbox attack {type(self.attack).__name__}: {error}") from error
+        except (ValueError, AssertionError, RuntimeError) as error:
+            raise Refused(f"{type(self.attack).__name__}: {str(error) or type(error).__name__}") from error
         found = raw if epsilon is None else clipped
-        return np.asarray(found.detach().numpy(), dtype=np.float32)
+        return np.array(found.detach().numpy(), dtype=np.float32)
+
+
+def _goal(foolbox: Any, queries: Sequence[Query]) -> Any:
+    if _target(queries[0]) is not None:
+        return foolbox.criteria.TargetedMisclassification(torch.tensor([_target(query) for query in queries]))
+    return foolbox.criteria.Misclassification(torch.tensor([query.instance.label for query in queries]))
 
 
 def _plain(value: Any) -> bool:
@@ -90,12 +90,3 @@ def _plain(value: Any) -> bool:
 
 def _target(query: Query) -> int | None:
     return query.property.target if isinstance(query.property, Classification) else None
-
-
-def _groups(queries: Sequence[Query], minimal: bool) -> dict[tuple[float | None, bool], list[int]]:
-    """The queries that one call can serve: of one ε (unless the attack minimises) and all targeted or none."""
-    groups: dict[tuple[float | None, bool], list[int]] = {}
-    for i, query in enumerate(queries):
-        key = (None if minimal else query.epsilon, _target(query) is not None)
-        groups.setdefault(key, []).append(i)
-    return groups

@@ -20,7 +20,7 @@ from radii._check import whole
 from radii.attacks.batches import in_batches, known_surface
 from radii.attacks.effort import Effort
 from radii.attacks.exact import Floats, distances, domain_ends, settle
-from radii.attacks.geometry import Room
+from radii.attacks.geometry import Room, descend_to, sizes
 from radii.attacks.project import projecting
 from radii.attacks.rows import Rows
 from radii.attacks.shrink import Schedule, shrinking
@@ -29,6 +29,8 @@ from radii.attacks.targets import check_inputs, check_targets
 from radii.models.classifier import Classifier
 from radii.problem import LINF, Norm
 
+_SCOUT_LEAKS = (0.02, 0.0, 0.05, 0.01, 0.1, 0.05)  # the last for all that follow
+_MOST_TARGETS = 64  # of a network with many classes, the likeliest only
 _CHUNK_VALUES = 2**24  # values of the points that one chunk of instances may hold
 
 
@@ -106,7 +108,7 @@ class _Hunt:
         rows = self._rows(center, labels, rivals)
         per = rivals.shape[1]
         rows.note(rows.room.center)
-        self._scout(rows)
+        self._scout(rows, 1 if each else per)
         groups = len(rows) if each else len(x)
         for round in range(self.effort.rounds):
             self._restart(rows, groups, round)
@@ -120,20 +122,49 @@ class _Hunt:
         return self._one(x, labels, targets, points, best)
 
     def _rivals(self, center: Tensor, labels: NDArray[np.int64], targets: NDArray[np.int64], each: bool) -> Tensor:
-        """The targets to try, one row an instance: the likeliest ones, and 0 for a network that ends in a ReLU."""
-        surface = self.surface
+        """The targets to try, one row an instance, −1 for any.
+
+        The likeliest ones; for a network that ends in a ReLU also number `classes`, the tie at 0.
+        """
+        surface, effort = self.surface, self.effort
         if not each and bool((targets >= 0).all()):
             fixed = torch.from_numpy(np.array(targets)).to(surface.device)[:, None]
             zero = torch.full_like(fixed, surface.classes)
-            return torch.cat([fixed, zero], dim=1) if surface.rectified else fixed
+            return torch.cat([fixed.expand(-1, effort.free), *([zero] if surface.rectified else [])], dim=1)
+        likely = self._likely(center, labels, None if each else _MOST_TARGETS)
+        if each:
+            return likely
+        if likely.shape[1] > effort.targets:
+            rows = self._rows(center, labels, likely)
+            near = self._linear(rows).reshape(likely.shape).argsort(dim=1, stable=True)[:, : effort.targets]
+            likely = likely.gather(1, near)
+        return torch.nn.functional.pad(likely, (effort.free, 0), value=-1)
+
+    def _likely(self, center: Tensor, labels: NDArray[np.int64], most: int | None) -> Tensor:
+        """The classes with the largest outputs but the label, in their order."""
+        surface = self.surface
         scores = surface.outputs(center).nan_to_num()
         if surface.rectified:
             scores[:, surface.classes] = torch.inf
         scores[torch.arange(len(labels)), torch.from_numpy(labels)] = -torch.inf
-        count = scores.shape[1] - 1
-        if not each:
-            count = min(count, self.effort.targets)
+        count = scores.shape[1] - 1 if most is None else min(scores.shape[1] - 1, most)
         return scores.topk(count, dim=1).indices.sort(dim=1).values
+
+    def _linear(self, rows: Rows) -> Tensor:
+        """The distances that the linearised margins promise."""
+        found = torch.empty_like(rows.best)
+
+        def probe(part: Rows, x: Tensor, leak: Tensor, place: Tensor | None) -> None:
+            margin, grad = part.slope(x, leak)
+            step = descend_to(self.norm, grad, margin, part.room)
+            short = (grad * step).sum(1) > -0.999 * margin
+            distance = sizes(self.norm, step)
+            if place is not None:
+                found[place] = torch.where(short & (margin > 0), 1e6 * (1 + margin), distance)
+
+        leak = torch.full_like(rows.best, _SCOUT_LEAKS[0])
+        in_batches(rows, rows.room.center, leak, probe, torch.arange(len(rows), device=leak.device))
+        return found
 
     def _rows(self, center: Tensor, labels: NDArray[np.int64], rivals: Tensor) -> Rows:
         per = rivals.shape[1]
@@ -141,15 +172,19 @@ class _Hunt:
         room = Room(center.repeat_interleave(per, 0), self.low, self.high)
         return Rows(self.surface, self.norm, room, owners, rivals.reshape(-1))
 
-    def _scout(self, rows: Rows) -> None:
-        leak = torch.full_like(rows.best, 0.05)
+    def _scout(self, rows: Rows, per: int) -> None:
+        """First runs from the centres; scouts of one instance differ in how much their gradients leak."""
+        turn = torch.arange(len(rows), device=rows.best.device) % per
+        leak = torch.tensor(_SCOUT_LEAKS, device=rows.best.device)[turn.clamp_max(len(_SCOUT_LEAKS) - 1)]
+        in_batches(rows, rows.room.center, leak, projecting(6 if self.norm.name == "l1" else 2))
         in_batches(rows, rows.room.center, leak, shrinking(Schedule(self.effort.scout)))
         rows.bisect(6)
 
     def _nearest(self, rows: Rows, groups: int, keep: int) -> Tensor:
-        """The rows of the nearest targets of each group, (groups, keep)."""
+        """The rows of the nearest targets of each group, (groups, keep); scouts that take any class come last."""
         per = len(rows) // groups
-        order = rows.best.reshape(groups, per).argsort(dim=1, stable=True)[:, :keep]
+        best = torch.where(rows.targets < 0, torch.inf, rows.best) if keep > 2 else rows.best
+        order = best.reshape(groups, per).argsort(dim=1, stable=True)[:, :keep]
         return order + per * torch.arange(groups, device=order.device)[:, None]
 
     def _restart(self, rows: Rows, groups: int, round: int) -> None:
@@ -173,7 +208,7 @@ class _Hunt:
         leak = torch.zeros_like(part.best)
         schedule = Schedule(self.effort.polish, step=(0.2, 0.01), change=(0.02, 0.001))
         in_batches(part, part.point, leak, shrinking(schedule))
-        in_batches(part, part.point, leak, projecting(self.effort.project))
+        in_batches(part, part.point, leak, projecting(self.effort.project * (4 if self.norm.name == "l1" else 1)))
         rows.merge(part, index)
 
     def _one(
@@ -225,6 +260,8 @@ def _noise(surface: Surface, effort: Effort, seed: int) -> NDArray[np.float32]:
 
 
 def _chunks(count: int, surface: Surface, effort: Effort, each: bool) -> Iterator[slice]:
-    rows = (surface.classes if each else 1) * max(effort.keep * effort.restarts, min(surface.classes, effort.targets))
+    rows = (surface.classes if each else 1) * max(
+        effort.keep * effort.restarts * (effort.rounds > 0), effort.free + effort.targets
+    )
     step = max(1, _CHUNK_VALUES // (rows * surface.size))
     return (slice(i, i + step) for i in range(0, count, step))

@@ -50,7 +50,8 @@ def shrink(rows: Rows, x: Tensor, leak: Tensor, schedule: Schedule, cap: Tensor 
         steepness = dual_sizes(norm, grad).clamp_min(1e-12)
         distance = sizes(norm, x - center)
         known = torch.minimum(rows.best * (1 - change), limit)
-        grown = torch.where(radius.isfinite(), radius * (1 + change), distance + margin.clamp_min(0) / steepness)
+        wanted = torch.where(rows.best.isfinite(), 0.0, distance + margin.clamp_min(0) / steepness)
+        grown = torch.maximum(torch.where(radius.isfinite(), radius * (1 + change), 0.0), wanted)
         shrunk = torch.minimum(radius, distance) * (1 - change)
         radius = torch.where(margin <= 0, shrunk, torch.minimum(known, grown))
         speed = schedule.momentum * speed + (1 - schedule.momentum) * grad / steepness[:, None]
