@@ -1,1 +1,47 @@
+"""Attacks: witnesses by gradients. They can break a property, never prove one.
 
+`refine`, which improves candidate points, is in the module of that name.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from radii.attacks.cascade import Cascade
+    from radii.attacks.descent import Descent
+    from radii.attacks.effort import Effort
+    from radii.attacks.foolbox import FoolboxAttack
+    from radii.attacks.minimal import Minimum, minimum_norm
+    from radii.attacks.nearest import MinimalAttack
+    from radii.attacks.step import Step
+
+__all__ = [
+    "Cascade",
+    "Descent",
+    "Effort",
+    "FoolboxAttack",
+    "MinimalAttack",
+    "Minimum",
+    "Step",
+    "minimum_norm",
+]
+
+_HOMES = {
+    "Cascade": "cascade",
+    "Descent": "descent",
+    "Effort": "effort",
+    "FoolboxAttack": "foolbox",
+    "MinimalAttack": "nearest",
+    "Minimum": "minimal",
+    "Step": "step",
+    "minimum_norm": "minimal",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """One of the names above, from its module, loaded on first use."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'radii.attacks' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"radii.attacks.{_HOMES[name]}"), name)
