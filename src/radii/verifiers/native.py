@@ -16,7 +16,7 @@ from radii.attacks.refine import refine
 from radii.bounds.lowered import refuse_unsupported
 from radii.bounds.region import Region
 from radii.decide import Budget, Clock, replay, witness_at
-from radii.errors import InputError
+from radii.errors import DataError, InputError
 from radii.models.classifier import Classifier
 from radii.problem import Answer, Instance, Norm, Proof, Property, Query, Radius, Reason, SpecQuery, Witness
 from radii.problem.radius import Cost
@@ -167,6 +167,12 @@ def attack_all(
     """A witness an instance, None where none was found, the predicted class where the input is misclassified."""
     if not instances:
         return []
+    for instance in instances:
+        if instance.x.size != classifier.size:
+            raise DataError(
+                f"input {instance.index}: expected {classifier.size} values in shape {classifier.input_shape}, "
+                f"got shape {instance.x.shape}"
+            )
     x = np.stack([i.x.reshape(classifier.input_shape) for i in instances])
     labels = np.array([i.label for i in instances])
     classifier.check_inputs(x, labels)

@@ -14,6 +14,7 @@ from torch import Tensor
 from radii.bounds.nodes import Nodes, Problem, best_splits, climb, fix, refine
 from radii.verifiers.leaf import settle
 
+BEYOND = ((1.001, 1e-7), (1.0 + 1e-6, 1e-8))  # factors and steps past a certified radius where breaks are looked for
 FIRST_STEPS = 12
 STEPS = 6
 
@@ -115,8 +116,11 @@ class Tree:
     def _candidates(self, nodes: Nodes) -> Tensor:
         """Where the bounds are least: at the goal, and just beyond the certified radius, the nearest a break can be."""
         region = self.problem.fine.region
-        near = torch.minimum(nodes.radius * 1.001 + 1e-7, region.epsilon)
-        return torch.cat([region.minimiser(nodes.a[None])[0], region.minimiser(nodes.a[None], near[None])[0]])
+        points = [region.minimiser(nodes.a[None])[0]]
+        for factor, step in BEYOND:
+            near = torch.minimum(nodes.radius * factor + step, region.epsilon)
+            points.append(region.minimiser(nodes.a[None], near[None])[0])
+        return torch.cat(points)
 
     @staticmethod
     def _alive(nodes: Nodes, lowest: Tensor) -> Nodes:
