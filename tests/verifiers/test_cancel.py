@@ -30,7 +30,7 @@ def decide(command, classifier, query):
 
 
 def folders() -> list[Path]:
-    return list(Path(tempfile.gettempdir()).glob("radii-*-*"))
+    return [f for f in Path(tempfile.gettempdir()).glob("radii-*-*") if f.name.split("-")[1].isdigit()]
 
 
 def alive(folder: Path) -> bool:

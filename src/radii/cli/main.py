@@ -106,7 +106,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     # Small batches on several threads mostly wait for each other; parallel work is done by processes.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     try:
-        result = app(args=None if arguments is None else list(arguments), standalone_mode=False)
+        result = app(args=None if arguments is None else list(arguments), prog_name="radii", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except BrokenPipeError:  # the reader of our output went away: `radii ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

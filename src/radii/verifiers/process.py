@@ -28,6 +28,7 @@ from radii.runners._watch import usage
 
 MARK = "RADII_CHILD"
 _PROC = Path("/proc/self/environ").exists()
+_PATIENCE = 5.0  # seconds to wait for killed processes to be gone
 _TICK = 0.05  # seconds between looks at a running program, at most
 
 
@@ -225,7 +226,8 @@ class _Watch:
 
     def _end(self) -> None:
         """Kills the session and every process that carries the mark, until none is left; collects the program."""
-        for _ in range(20):
+        deadline = time.perf_counter() + _PATIENCE
+        while time.perf_counter() < deadline:
             if self.child.returncode is None:
                 _kill(self.child.pid, group=True)
             alive = {pid for pid in _marked(self.mark) if pid != self.child.pid}
@@ -238,6 +240,8 @@ class _Watch:
                     self.cpu = max(self.cpu, used.ru_utime + used.ru_stime)
             elif not alive:
                 return
+            else:
+                time.sleep(0.002)  # a killed process takes a moment to go, longer on a busy machine
 
 
 def _kill(pid: int, group: bool = False) -> None:
