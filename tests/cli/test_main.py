@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from tests.cli.command import radii, refused
@@ -20,7 +21,7 @@ def test_help_lists_every_command() -> None:
 def test_every_command_has_help_with_an_example(name: str) -> None:
     done = radii(name, "--help")
     assert done.returncode == 0
-    assert f"radii {name}" in done.stdout.split("Example:")[1]
+    assert f"radii {name}" in re.split("Examples?:", done.stdout)[1]
 
 
 def test_version() -> None:
