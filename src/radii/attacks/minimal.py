@@ -78,7 +78,7 @@ def minimum_norm(
     classes = [c for _, c in parts] or [np.zeros((0, *shape), np.int64)]
     found = np.concatenate(points)
     flat = found.reshape(-1, surface.size)
-    centers = np.repeat(batch.reshape(len(batch), -1), classifier.classes if each else 1, axis=0)
+    centers = np.repeat(batch.reshape(len(batch), surface.size), classifier.classes if each else 1, axis=0)
     table = np.broadcast_to(np.arange(classifier.classes), found.shape[:2]) if each else wanted
     return Minimum(
         found,
