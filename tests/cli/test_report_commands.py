@@ -49,3 +49,11 @@ def test_bad_input_is_one_line(store: Path, tmp_path: Path, capfd: pytest.Captur
     assert "two names" in refused_here(capfd, "stats", store, "--compare", "a,c")
     assert "--eps" in refused_here(capfd, "guarantee", store)
     assert "token" in refused_here(capfd, "serve", store, "--host", "0.0.0.0")
+
+
+def test_a_model_card_is_exported(store: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["export", str(store), "--format", "card", "--classifier", "a", "-o", str(tmp_path / "card.md")]) == 0
+    assert run(["export", str(store), "--format", "card", "--classifier", "a"]) == 0
+    text = capfd.readouterr().out
+    assert "model-index" in text
+    assert (tmp_path / "card.md").read_text(encoding="utf-8") == text

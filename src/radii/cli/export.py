@@ -9,13 +9,15 @@ import typer
 
 from radii.cli.console import note, writable
 
-FORMATS = ("csv", "parquet", "json", "vnnlib")
+FORMATS = ("csv", "parquet", "json", "vnnlib", "card")
 
 
 def export(
     store: Annotated[str, typer.Argument(help="File or URL of the store.")],
     what: Annotated[str, typer.Option(help="radii or queries.")] = "radii",
-    format: Annotated[str, typer.Option(help="csv, parquet, json or vnnlib.")] = "csv",
+    format: Annotated[
+        str, typer.Option(help="csv, parquet, json, vnnlib or card (a Hugging Face model card).")
+    ] = "csv",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File (a folder for vnnlib); stdout unless given.")
     ] = None,
@@ -46,6 +48,13 @@ def export(
 
             count = write_bundle(opened, where, writable(output))
             note(f"{count} queries in {output}: instances.csv, expected.csv, onnx/ and vnnlib/")
+            return
+        if format == "card":
+            from radii.report.card import write_card
+
+            text = write_card(opened, output, where=where)
+            if output is None:
+                typer.echo(text, nl=False)
             return
         frame = radii_frame(opened, where) if what == "radii" else queries_frame(opened, where)
     text = write(frame, format, output)
