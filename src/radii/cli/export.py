@@ -16,7 +16,7 @@ def export(
     store: Annotated[str, typer.Argument(help="File or URL of the store.")],
     what: Annotated[str, typer.Option(help="radii or queries.")] = "radii",
     format: Annotated[
-        str, typer.Option(help="csv, parquet, json, vnnlib or card (a Hugging Face model card).")
+        str, typer.Option(help="csv, parquet, json, vnnlib or card (for a model hub).")
     ] = "csv",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File (a folder for vnnlib); stdout unless given.")
@@ -52,9 +52,9 @@ def export(
         if format == "card":
             from radii.report.card import write_card
 
-            text = write_card(opened, output, where=where)
+            card = write_card(opened, output, where=where)
             if output is None:
-                typer.echo(text, nl=False)
+                typer.echo(card, nl=False)
             return
         frame = radii_frame(opened, where) if what == "radii" else queries_frame(opened, where)
     text = write(frame, format, output)
