@@ -15,9 +15,7 @@ FORMATS = ("csv", "parquet", "json", "vnnlib", "card")
 def export(
     store: Annotated[str, typer.Argument(help="File or URL of the store.")],
     what: Annotated[str, typer.Option(help="radii or queries.")] = "radii",
-    format: Annotated[
-        str, typer.Option(help="csv, parquet, json, vnnlib or card (for a model hub).")
-    ] = "csv",
+    format: Annotated[str, typer.Option(help="csv, parquet, json, vnnlib or card (for a model hub).")] = "csv",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File (a folder for vnnlib); stdout unless given.")
     ] = None,
