@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 
 # Before torch is imported anywhere: workers of pytest-xdist would otherwise fight for the cores.
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
+
+# A shell starts background jobs with Ctrl-C ignored, and children inherit that; the tests of Ctrl-C need it.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 from hypothesis import HealthCheck, settings  # noqa: E402
 
