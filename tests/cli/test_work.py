@@ -22,7 +22,7 @@ def test_demo_writes_results_and_pictures(tmp_path: Path) -> None:
     done = radii("demo", "--output", tmp_path / "new" / "folder", "--inputs", 3, "--seconds", 0.3)
     assert done.returncode == 0, done.stderr
     out = tmp_path / "new" / "folder"
-    assert {path.name for path in out.iterdir()} >= {"radii.csv", "demo.db", "robust-accuracy.png"}
+    assert {path.name for path in out.iterdir()} >= {"report.html", "radii.csv", "demo.db", "robust-accuracy.png"}
     assert (out / "robust-accuracy.png").read_bytes().startswith(b"\x89PNG")
     with (out / "radii.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))

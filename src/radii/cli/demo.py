@@ -23,6 +23,7 @@ Try next:
   radii radius zoo:mnist5k-conv --data mnist5k --index 7 --norm l2
   radii radius zoo:mnist5k-adversarial --data mnist5k --index 3 --target 8 --json
   radii radius YOUR.onnx --data YOUR.npz --index 0:10
+  radii stats {database} --compare mnist5k-standard,mnist5k-adversarial
   python -c "import radii; help(radii.distribution)"
 """
 
@@ -32,13 +33,15 @@ def demo(
     inputs: Annotated[int, typer.Option(min=1, max=1000, help="How many test images.")] = 20,
     seconds: Annotated[float, typer.Option(help="CPU seconds for each image and network.")] = 1.0,
 ) -> None:
-    """Find the radii of three small networks on embedded digits, and write a table and pictures.
+    """Find the radii of three small networks on embedded digits, and write a report, a table and pictures.
 
     \b
     Example:
       radii demo --output radii-demo
     """
     from radii import api, zoo
+    from radii.report.content import gather
+    from radii.report.page import Options, write_page
     from radii.store import Store, export, radii_frame
 
     begun = time.perf_counter()
@@ -53,7 +56,8 @@ def demo(
         found = [api.distribution(net, data, store=store, seconds=seconds) for net in nets]
         export(radii_frame(store), "csv", folder / "radii.csv")
         fooled = [_most_fragile(net, data, store) for net in nets]
-    written = ["radii.csv", "demo.db", *_pictures(folder, found, fooled)]
+        write_page(gather([store], title="radii demo"), folder / "report.html", Options(data=(data,)))
+    written = ["report.html", "radii.csv", "demo.db", *_pictures(folder, found, fooled)]
     typer.echo(table(*_overview(found)))
     typer.echo(f"\n{len(data)} images each; robust accuracy is [proven, not broken]: the truth lies between.")
     typer.echo(f"Of unseen digits, with 95 % confidence, the share that is robust at {_POINTS[0]:g} is")
@@ -61,7 +65,7 @@ def demo(
         low, high = (float(limit) for limit in dist.guarantee(0.95).at(_POINTS[0]))
         typer.echo(f"  between {low:.0%} and {high:.0%} for {dist.name}")
     typer.echo(f"\nWritten to {folder}: {', '.join(written)}")
-    typer.echo(_NEXT.rstrip())
+    typer.echo(_NEXT.rstrip().format(database=database))
     note(f"{time.perf_counter() - begun:.0f} s")
 
 
@@ -105,6 +109,14 @@ def _most_fragile(net: Classifier, data: Dataset, store: Store) -> Fooled | None
     return Fooled(
         net.name, original, witness.x.reshape(data.shape), names[where.label], names[witness.prediction], epsilon
     )
+
+
+def _report(database: Path, data: Dataset, path: Path) -> None:
+    """Writes the report of the demo's store, with the original pictures."""
+    from radii.report.content import gather
+    from radii.report.page import Options, write_page
+
+    write_page(gather([database], class_names=data.class_names), path, Options(data=(data,)))
 
 
 def _pictures(folder: Path, found: list[Distribution], fooled: list[Fooled | None]) -> list[str]:
