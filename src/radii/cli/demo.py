@@ -111,14 +111,6 @@ def _most_fragile(net: Classifier, data: Dataset, store: Store) -> Fooled | None
     )
 
 
-def _report(database: Path, data: Dataset, path: Path) -> None:
-    """Writes the report of the demo's store, with the original pictures."""
-    from radii.report.content import gather
-    from radii.report.page import Options, write_page
-
-    write_page(gather([database], class_names=data.class_names), path, Options(data=(data,)))
-
-
 def _pictures(folder: Path, found: list[Distribution], fooled: list[Fooled | None]) -> list[str]:
     """The names of the pictures that were written."""
     from radii.report import figures
