@@ -26,7 +26,7 @@ class Effort:
     restarts: int = 4
     steps: int = 30
     rounds: int = 2
-    polish: int = 20
+    polish: int = 60
     project: int = 10
     leaks: tuple[float, ...] = (0.0, 0.02, 0.05)
     reaches: tuple[float, ...] = (3.0, 10.0, 1.5, 6.0)
@@ -40,8 +40,8 @@ class Effort:
 _EFFORTS = {
     effort.name: effort
     for effort in (
-        Effort("fast", scout=40, free=3, targets=2, rounds=0, polish=10, project=6),
+        Effort("fast", scout=38, free=3, targets=2, rounds=0, polish=18, project=4),
         Effort("standard"),
-        Effort("thorough", scout=40, targets=64, keep=12, restarts=16, steps=40, rounds=5, polish=60, project=20),
+        Effort("thorough", scout=40, targets=64, keep=12, restarts=16, steps=40, rounds=5, polish=120, project=20),
     )
 }

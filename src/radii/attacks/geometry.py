@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from radii.problem import Norm
+from radii.problem import L2, Norm
 
 _NEWTON = 12
 _BISECT = 26
@@ -102,19 +102,16 @@ def into_ball(norm: Norm, delta: Tensor, radius: Tensor, room: Room) -> Tensor:
     return torch.where(inside, delta, delta.sign() * (size - high).clamp_min(0.0))
 
 
-def steepest(norm: Norm, grad: Tensor, share: float = 0.05) -> Tensor:
-    """A direction of norm about 1 along which a linear function falls fast.
+def steepest(norm: Norm, grad: Tensor) -> Tensor:
+    """A direction along which a linear function falls fast: the sign for L∞, else the gradient at length 1 in L2.
 
-    L∞: the sign; L2: the gradient; L1: the sign on the `share` of coordinates with the largest gradients.
+    The steepest direction in L1 moves one coordinate only; a dense step followed by the projection onto the ball, which
+    is sparse, gets much further.
     """
     if norm.name == "linf":
         return -grad.sign()
-    if norm.name == "l2":
-        return -grad / sizes(norm, grad)[:, None].clamp_min(1e-30)
-    count = max(1, int(share * grad.shape[1]))
-    threshold = grad.abs().topk(count, dim=1).values[:, -1:]
-    chosen = torch.where((grad.abs() >= threshold) & (grad != 0), grad.sign(), 0.0)
-    return -chosen / chosen.abs().sum(1, keepdim=True).clamp_min(1.0)
+    direction: Tensor = -grad / torch.linalg.vector_norm(grad, dim=1, keepdim=True).clamp_min(1e-30)
+    return direction
 
 
 def lowest_in_ball(norm: Norm, grad: Tensor, radius: Tensor, room: Room) -> Tensor:

@@ -206,7 +206,7 @@ class _Hunt:
         index = self._nearest(rows, groups, 2).reshape(-1)
         part = rows.take(index)
         leak = torch.zeros_like(part.best)
-        schedule = Schedule(self.effort.polish, step=(0.2, 0.01), change=(0.02, 0.001))
+        schedule = Schedule(self.effort.polish, step=(0.5, 0.002), change=(0.05, 0.0005), momentum=0.75)
         in_batches(part, part.point, leak, shrinking(schedule))
         in_batches(part, part.point, leak, projecting(self.effort.project * (4 if self.norm.name == "l1" else 1)))
         rows.merge(part, index)
