@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from radii.problem import L2, Norm
+from radii.problem import Norm
 
 _NEWTON = 12
 _BISECT = 26
