@@ -127,11 +127,13 @@ def test_the_driver_may_start_a_cluster_of_its_own() -> None:
 
 @pytest.mark.parametrize("address", ["nowhere", "host:port", "ray://"])
 def test_a_bad_address_is_refused(address: str) -> None:
+    ray.shutdown()  # a connection that another test left would be used instead
     with pytest.raises(InputError, match="ray: expected an address such as"):
         RayRunner(address)
 
 
 def test_an_unreachable_address_is_refused_at_once() -> None:
+    ray.shutdown()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
