@@ -26,7 +26,7 @@ class Effort:
     restarts: int = 4
     steps: int = 30
     rounds: int = 2
-    polish: int = 60
+    polish: int = 80
     project: int = 10
     leaks: tuple[float, ...] = (0.0, 0.02, 0.05)
     reaches: tuple[float, ...] = (3.0, 10.0, 1.5, 6.0)

@@ -206,9 +206,11 @@ class _Hunt:
         index = self._nearest(rows, groups, 2).reshape(-1)
         part = rows.take(index)
         leak = torch.zeros_like(part.best)
-        schedule = Schedule(self.effort.polish, step=(0.5, 0.002), change=(0.05, 0.0005), momentum=0.75)
+        sparse = self.norm.name == "l1"  # its balls have sharp corners: more and shorter steps
+        steps, first = (2 * self.effort.polish, 0.1) if sparse else (self.effort.polish, 0.5)
+        schedule = Schedule(steps, step=(first, 0.0005), change=(0.04, 0.0002), momentum=0.75)
         in_batches(part, part.point, leak, shrinking(schedule))
-        in_batches(part, part.point, leak, projecting(self.effort.project * (4 if self.norm.name == "l1" else 1)))
+        in_batches(part, part.point, leak, projecting(self.effort.project))
         rows.merge(part, index)
 
     def _one(
