@@ -128,6 +128,10 @@ class TestRadius:
     def test_closed_within_the_tolerance(self):
         assert Radius(0.1, 0.102, tolerance=0.002).status is Status.CLOSED
         assert Radius(0.1, 0.103, tolerance=0.002).status is Status.OPEN
+        # Nothing is proven, but the radius of an input that is classified correctly cannot be below 0.
+        broken_at_once = Radius(upper=0.001, tolerance=0.002)
+        assert (broken_at_once.lower, broken_at_once.status) == (None, Status.CLOSED)
+        assert Radius(upper=0.003, tolerance=0.002).status is Status.OPEN
 
     def test_misclassified_is_zero(self):
         wrong = Radius.wrong(prediction=3)

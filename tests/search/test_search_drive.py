@@ -187,6 +187,15 @@ def test_direct_hands_everything_on(toy: LinearToy, instances: list[Instance]) -
         direct(Job(toy.classifier), Measures(toy), instances, Budget(), tolerance=0.0)
 
 
+def test_closed_when_the_smallest_step_is_broken(toy: LinearToy, instances: list[Instance]) -> None:
+    """No query proves anything then; within one step of 0 the radius is known as well as the grid can say it."""
+    radius = toy.radius(instances[0].x, instances[0].label)
+    for start, status in ((radius * 1.5, Status.CLOSED), (radius * 3, Status.OPEN)):
+        grid = Grid.steps(start, 10 * radius, 2 * radius)
+        (found,) = in_batches(Job(toy.classifier), partial(KBinary, grid), Exact(toy), instances[:1], Budget())
+        assert (found.lower, found.upper, found.status) == (None, start, status)
+
+
 def test_no_instances(toy: LinearToy) -> None:
     assert in_batches(Job(toy.classifier), SEARCHES[0], Exact(toy), [], Budget()) == []
     assert concurrently(Job(toy.classifier), SEARCHES[0], ShufflingPool(toy.classifier, Exact(toy), 0), []) == []

@@ -82,11 +82,12 @@ class Radius:
         """What is known: see `Status`."""
         if self.misclassified:
             return Status.MISCLASSIFIED
-        if self.lower is not None and self.upper is not None:
-            return Status.CLOSED if self.upper - self.lower <= self.tolerance * (1 + 1e-9) else Status.OPEN
-        if self.lower is not None and self.limit is not None and self.lower >= self.limit:
-            return Status.ROBUST
-        return Status.UNSOLVED if self.lower is None and self.upper is None else Status.OPEN
+        if self.upper is not None:
+            # Without a proof the radius is still not below 0: the input itself is classified correctly.
+            return Status.CLOSED if self.upper - (self.lower or 0.0) <= self.tolerance * (1 + 1e-9) else Status.OPEN
+        if self.lower is None:
+            return Status.UNSOLVED
+        return Status.ROBUST if self.limit is not None and self.lower >= self.limit else Status.OPEN
 
     @property
     def gap(self) -> float | None:

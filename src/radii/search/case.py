@@ -57,7 +57,7 @@ class Case:
             upper=machine.upper,
             proof=None if machine.lower is None else self.answers[machine.low].proof,
             witness=None if machine.upper is None else self.answers[machine.high].witness,
-            tolerance=grid.step_at(machine.low) if machine.low >= 0 else 0.0,
+            tolerance=grid.step_at(max(0, machine.low)),
             critical_termination=machine.critical_termination,
         )
 
