@@ -26,7 +26,7 @@ def test_every_command_has_help_with_an_example(name: str) -> None:
 
 def test_version() -> None:
     done = radii("--version")
-    assert (done.returncode, done.stdout) == (0, "radii 0.1.0\n")
+    assert (done.returncode, done.stdout) == (0, "0.1.0\n")
     assert radii("--name").stdout == "radii\n"
 
 

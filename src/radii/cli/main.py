@@ -63,7 +63,7 @@ class Commands(TyperGroup):
 
 def _version(asked: bool) -> None:
     if asked:
-        typer.echo(f"radii {__version__}")
+        typer.echo(__version__)  # alone on its line, as the VNN-LIB solver database reads it
         raise typer.Exit
 
 
