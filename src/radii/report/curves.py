@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from radii._check import choice
 from radii.errors import InputError
-from radii.report.style import GREY, Look, Looks, axes_or_new, legend, look, looks_of, many, plain, tidy
+from radii.report.style import GREY, Look, Looks, axes_or_new, legend, log_ticks, look, looks_of, many, plain, tidy
 from radii.stats import Distribution
 from radii.stats.bands import dkw_half_width
 from radii.stats.cost import cactus
@@ -39,10 +40,11 @@ def robust_accuracy_curve(
     reach = max([_reach(dist, among) for dist in dists] + [1.05 * max(reference, default=0.0)])
     for dist, style in zip(dists, looks_of(dists, looks), strict=True):
         knots = _knots(dist, among, reach)
-        _envelope(axes, knots, dist.robust_accuracy(knots, among), style, plain(dist.name or "proven"))
+        _envelope(axes, knots, dist.robust_accuracy(knots, among), style, (_label(dist, "proven"), len(dists)))
         if confidence is not None:
             _limits(axes, knots, dist.guarantee(confidence, among).at(knots), style)
-    _mark(axes, reference)
+    _key(axes, "not broken", confidence)
+    _mark(axes, reference, reach)
     axes.set_xlim(0, reach)
     axes.set_ylim(0, 1.02)
     tidy(axes, "perturbation size ε", "robust accuracy" if among == "all" else "robust share of correct inputs")
@@ -68,10 +70,11 @@ def ecdf(
     for dist, style in zip(dists, looks_of(dists, looks), strict=True):
         knots = _knots(dist, among, reach)
         proven, alive = dist.robust_accuracy(knots, among)
-        _envelope(axes, knots, (1 - proven, 1 - alive), style, plain(dist.name or "not proven"))
+        _envelope(axes, knots, (1 - proven, 1 - alive), style, (_label(dist, "not proven"), len(dists)))
         if confidence is not None:
             low, high = dist.guarantee(confidence, among).at(knots)
             _limits(axes, knots, (1 - high, 1 - low), style)
+    _key(axes, "broken", confidence)
     axes.set_xlim(0, reach)
     axes.set_ylim(0, 1.02)
     tidy(axes, "radius ε", "share of inputs with a smaller radius")
@@ -80,22 +83,31 @@ def ecdf(
 
 
 def time_cdf(
-    distributions: Distribution | Sequence[Distribution], ax: Axes | None = None, *, looks: Looks | None = None
+    distributions: Distribution | Sequence[Distribution],
+    ax: Axes | None = None,
+    *,
+    clock: str = "cpu",
+    looks: Looks | None = None,
 ) -> Axes:
-    """Axes with the share of inputs whose radius was closed within a number of CPU seconds (logarithmic)."""
-    dists = [d for d in many(distributions, "time_cdf") if d.cpu_seconds is not None]
+    """Axes with the share of inputs whose radius was closed within a number of seconds (logarithmic).
+
+    `clock` is "cpu" or "wall".
+    """
+    column = f"{choice(clock, 'clock', ('cpu', 'wall'))}_seconds"
+    dists = [d for d in many(distributions, "time_cdf") if getattr(d, column) is not None]
     if not dists:
-        raise InputError("time_cdf: expected CPU times, got none; give cpu_seconds=... to from_arrays")
+        raise InputError(f"time_cdf: expected {clock} times, got none; give {column}=... to from_arrays")
     axes = axes_or_new(ax)
     for dist, style in zip(dists, looks_of(dists, looks), strict=True):
         done = np.isin(dist.status, ("closed", "robust", "misclassified"))
-        found = cactus(dist.cpu_seconds, done)
+        found = cactus(getattr(dist, column), done)
         seconds = np.maximum(found.seconds, 1e-3)
         label = plain(dist.name or "solved")
         axes.step(seconds, found.solved / found.n, where="post", color=style.colour, linestyle=style.line, label=label)
     axes.set_xscale("log")
     axes.set_ylim(0, 1.02)
-    tidy(axes, "CPU seconds for one input", "share of inputs closed")
+    log_ticks(axes.xaxis)
+    tidy(axes, f"{'CPU' if clock == 'cpu' else 'wall-clock'} seconds for one input", "share of inputs closed")
     legend(axes, loc="lower right")
     return axes
 
@@ -137,11 +149,26 @@ def guarantee_convergence(
     return axes
 
 
-def _envelope(axes: Axes, knots: Values, ends: tuple[Any, Any], style: Look, label: str) -> None:
+def _envelope(axes: Axes, knots: Values, ends: tuple[Any, Any], style: Look, told: tuple[str, int]) -> None:
+    """Both curves and the gap between them; `told` is the label and how many networks share the axes."""
     first, second = ends
-    axes.fill_between(knots, first, second, step="post", color=style.colour, alpha=0.22, linewidth=0)
+    label, count = told
+    shade = 0.22 if count <= 4 else 0.05  # many shades on top of each other would hide the lines
+    axes.fill_between(knots, first, second, step="post", color=style.colour, alpha=shade, linewidth=0)
     axes.step(knots, first, where="post", color=style.colour, linewidth=1.6, linestyle=style.line, label=label)
-    axes.step(knots, second, where="post", color=style.colour, linewidth=0.8, linestyle="--")
+    thin = 0.8 if count <= 4 else 0.5
+    axes.step(knots, second, where="post", color=style.colour, linewidth=thin, linestyle="--")
+
+
+def _label(dist: Distribution, otherwise: str) -> str:
+    return plain(dist.name or otherwise)
+
+
+def _key(axes: Axes, thin: str, confidence: float | None) -> None:
+    """What the lines besides the networks' own mean, for the legend."""
+    axes.plot([], [], color=GREY, linewidth=0.8, linestyle="--", label=thin)
+    if confidence is not None:
+        axes.plot([], [], color=GREY, linewidth=0.8, linestyle=":", label=f"{confidence:.3g} guarantee")
 
 
 def _limits(axes: Axes, knots: Values, limits: tuple[Any, Any], style: Look) -> None:
@@ -149,11 +176,16 @@ def _limits(axes: Axes, knots: Values, limits: tuple[Any, Any], style: Look) -> 
         axes.step(knots, limit, where="post", color=style.colour, linewidth=0.8, linestyle=":")
 
 
-def _mark(axes: Axes, reference: Sequence[float]) -> None:
-    for eps in reference:
+def _mark(axes: Axes, reference: Sequence[float], reach: float) -> None:
+    """Lines at reference ε with their values above; a value too close to the last one goes one line up."""
+    last, level = -np.inf, 0
+    where = axes.get_xaxis_transform()
+    for eps in sorted(reference):
+        level = level + 1 if eps - last < 0.07 * reach else 0
         axes.axvline(eps, color=GREY, linewidth=0.8, linestyle=(0, (4, 2)))
-        where = axes.get_xaxis_transform()
-        axes.text(eps, 1.01, f"{eps:.3g}", color=GREY, fontsize=7, va="bottom", ha="center", transform=where)
+        height = 1.01 + 0.04 * level
+        axes.text(eps, height, f"{eps:.3g}", color=GREY, fontsize=7, va="bottom", ha="center", transform=where)
+        last = eps
 
 
 def _reach(dist: Distribution, among: str) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from radii.report.boxes import class_boxes, split_boxes, target_boxes
+from radii.report.boxes import class_boxes, network_boxes, split_boxes, target_boxes
 from radii.report.curves import ecdf, guarantee_convergence, robust_accuracy_curve, time_cdf
 from radii.report.matrices import ks_heat_map, spearman_heat_map, target_heat_map
 from radii.report.pictures import Fooled, fooled_grid
@@ -24,6 +24,7 @@ __all__ = [
     "ks_heat_map",
     "lognormal_fit",
     "looks",
+    "network_boxes",
     "new_figure",
     "paired_scatter",
     "qq_plot",

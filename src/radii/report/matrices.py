@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -57,7 +57,7 @@ def target_heat_map(nearest: NearestTargets, ax: Axes | None = None, *, class_na
     itself = np.equal.outer(nearest.labels, nearest.targets)
     shares = np.where(itself, np.nan, shares)
     texts = [
-        ["" if same else str(a) if a == b else f"{a}–{b}" for a, b, same in zip(row, top, own, strict=True)]
+        ["" if same or b == 0 else str(a) if a == b else f"{a}–{b}" for a, b, same in zip(row, top, own, strict=True)]
         for row, top, own in zip(sure.tolist(), possible.tolist(), itself.tolist(), strict=True)
     ]
     names = [
@@ -71,7 +71,7 @@ def target_heat_map(nearest: NearestTargets, ax: Axes | None = None, *, class_na
 
 
 def _text(value: float, mark: bool = False) -> str:
-    return "" if np.isnan(value) else f"{value:.2f}{'*' if mark else ''}"
+    return "" if np.isnan(value) else f"{round(value, 2) + 0.0:.2f}{'*' if mark else ''}"
 
 
 def _heat(
@@ -86,22 +86,29 @@ def _heat(
 
     colours, low, high, label = scale
     rows, columns = cells.shape
-    axes = axes_or_new(ax, 2.4 + 0.42 * columns, 1.6 + 0.38 * rows)
+    cell = min(0.42, max(0.16, 7.2 / max(rows, columns)))  # inches; a page holds 43 classes
+    axes = axes_or_new(ax, 2.4 + cell * columns, 1.6 + 0.95 * cell * rows)
     shades = matplotlib.colormaps[colours].with_extremes(bad="#bbbbbb")
     image = axes.imshow(np.ma.masked_invalid(cells), cmap=shades, vmin=low, vmax=high)
-    size = 7 if max(rows, columns) <= 16 else 4
-    for i in range(rows):
-        for j in range(columns):
-            if texts[i][j]:
-                red, green, blue, _ = shades(image.norm(cells[i, j]))
-                dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.5
-                axes.text(j, i, texts[i][j], ha="center", va="center", fontsize=size, color="w" if dark else "k")
+    size = 7 if cell > 0.34 else 5.5
+    if cell <= 0.28:  # in smaller cells only the colour and the mark can be read
+        texts = [["*" if text.endswith("*") else "" for text in row] for row in texts]
+    _write(axes, cells, texts, shades(image.norm(cells)), size)
     for axis, labels in ((axes.set_xticks, names[1]), (axes.set_yticks, names[0])):
-        axis(range(len(labels)), [plain(t if len(t) <= 22 else t[:20] + "…") for t in labels], fontsize=size + 1)
-    if max(map(len, names[1])) > 3:
+        axis(range(len(labels)), [plain(t if len(t) <= 22 else t[:20] + "…") for t in labels], fontsize=size + 0.5)
+    if max(map(len, names[1])) > (3 if cell > 0.28 else 1):
         for tick in axes.get_xticklabels():
             tick.set(rotation=60, ha="right", rotation_mode="anchor")
     figure = axes.get_figure(root=True)
     if figure is not None:
         figure.colorbar(image, ax=axes, label=label, shrink=0.8)
     return axes
+
+
+def _write(axes: Axes, cells: Cells, texts: Sequence[Sequence[str]], colours: Any, size: float) -> None:
+    """The text of every cell, black or white by the colour below it."""
+    dark = colours[..., :3] @ np.array([0.299, 0.587, 0.114]) < 0.5
+    for i, j in np.ndindex(cells.shape):
+        if texts[i][j]:
+            colour = "w" if dark[i, j] else "k"
+            axes.text(j, i, texts[i][j], ha="center", va="center", fontsize=size, color=colour)

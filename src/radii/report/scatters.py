@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from radii.errors import InputError
-from radii.report.style import GREY, Looks, axes_or_new, legend, look, looks_of, many, plain, tidy
+from radii.report.style import GREY, Look, Looks, axes_or_new, legend, look, looks_of, many, plain, tidy
 from radii.stats import Distribution
 from radii.stats.comparison import shared_rows
 from radii.stats.correlation import middle
@@ -22,7 +23,8 @@ def instance_scatter(
 ) -> Axes:
     """Axes with the interval of every input, ordered by the first network's radii; misclassified inputs are crosses.
 
-    An arrow up marks a radius without an upper end; inputs are matched by ids where all networks have them.
+    A triangle points up where the upper end is absent, down where the lower one is. Inputs are matched by ids
+    where all networks have them.
     """
     dists = many(distributions, "instance_scatter")
     axes = axes_or_new(ax)
@@ -35,21 +37,33 @@ def instance_scatter(
             x[order if dist is dists[0] else np.argsort(middle(dist.ends()), kind="stable")] = np.arange(len(dist))
         else:
             x = np.array([places.get(str(key), np.nan) for key in dist.ids])
-        low = np.nan_to_num(dist.lower)
-        right, closed = dist.correct, dist.correct & np.isfinite(dist.upper)
-        axes.vlines(x[closed], low[closed], dist.upper[closed], color=style.colour, linewidth=1, alpha=0.6)
-        label = plain(dist.name or "proven")
-        axes.plot(x[closed], low[closed], style.marker, color=style.colour, markersize=3, label=label)
-        open_ = right & ~closed
-        axes.plot(x[open_], low[open_], marker="^", linestyle="", color=style.colour, markersize=5, fillstyle="none")
-        axes.plot(x[~right], np.zeros(int((~right).sum())), "x", color=style.colour, markersize=5, clip_on=False)
-    axes.plot([], [], "kx", markersize=5, label="misclassified")
-    if any((d.correct & np.isnan(d.upper)).any() for d in dists):
-        axes.plot([], [], "k^", markersize=5, fillstyle="none", label="no upper end")
+        _dots(axes, x, dist, style)
+    for marker, label, rows in (
+        ("x", "misclassified", [~d.correct for d in dists]),
+        ("^", "no upper end", [d.correct & np.isnan(d.upper) & np.isfinite(d.lower) for d in dists]),
+        ("v", "no lower end", [d.correct & np.isnan(d.lower) & np.isfinite(d.upper) for d in dists]),
+    ):
+        if any(mask.any() for mask in rows):
+            axes.plot([], [], marker, color=GREY, linestyle="", markersize=5, fillstyle="none", label=label)
     axes.set_ylim(bottom=0)
     tidy(axes, "inputs, by radius" + (" on the first network" if len(dists) > 1 else ""), "radius ε")
-    legend(axes, loc="upper left")
+    legend(axes)
     return axes
+
+
+def _dots(axes: Axes, x: npt.NDArray[np.float64], dist: Distribution, style: Look) -> None:
+    """One network's inputs: a dot at the proven radius with its gap above; absent ends are shown as absent."""
+    low, high = np.isfinite(dist.lower), np.isfinite(dist.upper)
+    both = dist.correct & low & high
+    axes.vlines(x[both], dist.lower[both], dist.upper[both], color=style.colour, linewidth=1, alpha=0.6)
+    label = plain(dist.name or "proven")
+    axes.plot(x[both], dist.lower[both], style.marker, color=style.colour, markersize=3, label=label)
+    hollow: dict[str, Any] = {"linestyle": "", "color": style.colour, "markersize": 5, "fillstyle": "none"}
+    for marker, rows, ends in (("^", low & ~high, dist.lower), ("v", high & ~low, dist.upper)):
+        rows = rows & dist.correct
+        axes.plot(x[rows], ends[rows], marker=marker, **hollow)
+    wrong = ~dist.correct
+    axes.plot(x[wrong], np.zeros(int(wrong.sum())), "x", color=style.colour, markersize=5, clip_on=False)
 
 
 def paired_scatter(a: Distribution, b: Distribution, ax: Axes | None = None) -> Axes:
@@ -92,6 +106,7 @@ def trade_off(
         axes.plot(accuracy, low, style.marker, color=style.colour, markersize=7, label=label)
         axes.plot(accuracy, high, "_", color=style.colour, markersize=9)
     axes.set_ylim(-0.02, 1.02)
+    axes.set_xlim(right=min(axes.get_xlim()[1], 1.01))
     tidy(axes, "accuracy", f"robust accuracy at ε = {eps:g}")
     legend(axes)
     return axes

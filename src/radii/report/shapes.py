@@ -10,8 +10,8 @@ import numpy.typing as npt
 from scipy import special, stats
 
 from radii.errors import InputError
-from radii.report.boxes import radii
-from radii.report.style import GREY, Looks, axes_or_new, legend, look, looks_of, many, plain, tidy
+from radii.report.boxes import ENDS, radii
+from radii.report.style import GREY, Looks, axes_or_new, legend, log_ticks, look, looks_of, many, plain, tidy
 from radii.stats import Distribution
 from radii.stats.fits import FAMILIES, fit, patterns, starting_point
 
@@ -45,7 +45,7 @@ def histogram(
         if values.size > 2 and np.ptp(values) > 0:
             axes.plot(line, stats.gaussian_kde(values)(line), color=style.colour, linestyle=style.line, linewidth=1.4)
     axes.set_xlim(left=0)
-    tidy(axes, f"{end} end of the radius (ε)", "density")
+    tidy(axes, f"{ENDS[end]} (ε)", "density")
     legend(axes)
     return axes
 
@@ -91,6 +91,8 @@ def qq_plot(distribution: Distribution, ax: Axes | None = None) -> Axes:
     axes.plot(reach, reach, color=GREY, linewidth=0.9, linestyle="--", label="perfect fit")
     axes.set_xscale("log")
     axes.set_yscale("log")
+    log_ticks(axes.xaxis)
+    log_ticks(axes.yaxis)
     tidy(axes, "quantile of the fitted log-normal", "quantile of the radii")
     legend(axes, loc="upper left")
     if distribution.name:

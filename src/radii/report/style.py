@@ -12,6 +12,7 @@ from radii.stats import Distribution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 # Okabe and Ito's palette without yellow: distinct for colour-blind readers on white paper.
@@ -99,12 +100,24 @@ def legend(axes: Axes, **options: Any) -> None:
     if not handles:
         return
     short = [label if len(label) <= 28 else label[:25] + "…" for label in labels]
-    if len(handles) <= 6:
-        axes.legend(handles, short, framealpha=0.85, edgecolor="none", fontsize=8, **{"loc": "best", **options})
+    if len(handles) <= 7:
+        looks = {"framealpha": 0.85, "edgecolor": "none", "fontsize": 8, "title_fontsize": 8}
+        axes.legend(handles, short, **{"loc": "best", **looks, **options})
         return
     columns = 1 + len(handles) // 22
     place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "ncols": columns}
     axes.legend(handles, short, frameon=False, fontsize=7, **place)
+
+
+def log_ticks(axis: Axis) -> None:
+    """Plain numbers on a logarithmic axis, also where it spans less than one power of ten."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = sorted(axis.get_view_interval())
+    narrow = low > 0 and high / low < 30
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if narrow else (1.0,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def plain(text: str) -> str:
