@@ -16,7 +16,7 @@ from radii.report import documents
 from radii.report.card import write_card
 from radii.report.content import gather
 from radii.report.page import banner, html
-from radii.report.payload import down, up
+from radii.report.rounding import down, up
 from radii.report.serve import Served, make_app
 from radii.store import Store
 

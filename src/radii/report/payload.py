@@ -14,13 +14,16 @@ import numpy.typing as npt
 
 from radii.report.content import Content, Series, opened
 from radii.report.distribution import Distribution
+from radii.report.packing import packed
 from radii.report.pixels import Originals, Shown, shown
+from radii.report.rounding import down, up
 from radii.report.style import PALETTE, look
 from radii.report.tables import curve_reach
 from radii.store import export
 
 STATUSES = ("closed", "open", "misclassified", "unsolved", "robust")
-MOST_ROWS = 20_000  # inputs in a page; beyond that curves are drawn from a grid and only the most fragile are listed
+MOST_ROWS = 20_000  # inputs listed one by one; beyond that they are packed
+MOST_PACKED = 150_000  # beyond that curves are drawn from a grid and only the most fragile are listed
 LISTED = 300  # inputs of a network listed then
 GRID = 600  # points of such a curve
 PICTURES = 2_500_000  # bytes of pictures in a page
@@ -34,8 +37,9 @@ def payload(content: Content, eps: float, confidence: float, pictures: Mapping[s
     classes = sorted({int(key) for one in content.series for key in np.unique(one.dist.label) if key >= 0})
     every = max([*classes, len(content.class_names) - 1, *_targets(content)], default=-1) + 1
     names = [content.class_names[k] if k < len(content.class_names) else str(k) for k in range(every)]
+    how = "listed" if total <= MOST_ROWS else "packed" if total <= MOST_PACKED else "grid"
     return {
-        "series": [_series(one, i, pictures, total > MOST_ROWS, reach) for i, one in enumerate(content.series)],
+        "series": [_series(one, i, pictures, (how, reach)) for i, one in enumerate(content.series)],
         "classNames": names,
         "classes": classes,
         "statuses": STATUSES,
@@ -50,8 +54,9 @@ def gathered_pictures(content: Content, originals: Originals, budget: int = PICT
     sources = {one.store: one.source for one in content.series}
     found: dict[str, Shown] = {}
     left = budget
+    many = sum(len(one.dist) for one in content.series) > MOST_ROWS
     for where, source in sources.items():
-        rounds = zip_longest(*(_fragile_first(one) for one in content.series if one.store == where))
+        rounds = zip_longest(*(_keys(one, many) for one in content.series if one.store == where))
         keys = [key for one_round in rounds for key in one_round if key is not None]
         with opened(source) as store:
             for start in range(0, len(keys), 200):
@@ -81,42 +86,26 @@ def download(content: Content) -> str | None:
     return coded if len(coded) <= DOWNLOAD else None
 
 
-def down(value: float) -> float:
-    """The value with six digits, not above it."""
-    return _six(value, -1)
-
-
-def up(value: float) -> float:
-    """The value with six digits, not below it."""
-    return _six(value, 1)
-
-
-def _six(value: float, side: int) -> float:
-    short = float(f"{value:.6g}")
-    if value == 0 or (short - value) * side >= 0:
-        return short
-    unit = 10.0 ** (math.floor(math.log10(abs(value))) - 5)
-    return float(f"{short + side * unit:.6g}")
-
-
-def _series(one: Series, position: int, pictures: Mapping[str, Shown], many: bool, reach: float) -> dict[str, Any]:
+def _series(one: Series, position: int, pictures: Mapping[str, Shown], form: tuple[str, float]) -> dict[str, Any]:
+    how, reach = form
     style = look(position)
     dash = {"-": "", "--": "7 4", "-.": "8 3 2 3", ":": "2 3"}[style.line]
     data: dict[str, Any] = {"name": one.name, "colour": PALETTE.index(style.colour), "dash": dash, "n": len(one.dist)}
     data |= {"nearest": one.nearest, "data": f"{one.question['dataset']} {one.question['split']}"}
     data |= {"accuracy": float(one.dist.correct.mean())}
     dist, rows = one.dist, one.rows
-    if many:
-        grid = np.linspace(0.0, reach, GRID)
-        low, high = dist.robust_accuracy(grid)
+    if how == "grid":
+        low, high = dist.robust_accuracy(np.linspace(0.0, reach, GRID))
         data["curve"] = {"low": _short(low), "high": _short(high)}
-        listed = np.argsort(np.nan_to_num(np.where(dist.correct, dist.lower, 0.0)), kind="stable")[:LISTED]
-        dist, rows = dist.select(np.sort(listed)), rows.iloc[np.sort(listed)]
-    data |= _columns(dist)
-    prediction = rows["prediction"].astype("Float64").to_numpy(dtype=float, na_value=np.nan)
-    data |= {"index": rows["index"].tolist(), "prediction": _whole(prediction)}
+        listed = np.sort(_fragile_first(dist)[:LISTED])
+        dist, rows = dist.select(listed), rows.iloc[listed]
+    if how == "packed":
+        data["packed"] = packed(dist, rows, STATUSES)
+    else:
+        prediction = rows["prediction"].astype("Float64").to_numpy(dtype=float, na_value=np.nan)
+        data |= _columns(dist) | {"index": rows["index"].tolist(), "prediction": _whole(prediction)}
     data["witness"] = {str(place): _picture(pictures[key]) for place, key in enumerate(rows["key"]) if key in pictures}
-    if one.pairs is not None and not many:
+    if one.pairs is not None and how == "listed":
         data["pairs"] = _pairs(one, one.pairs)
     return data
 
@@ -151,11 +140,17 @@ def _targets(content: Content) -> Iterable[int]:
     return [int(one.pairs.target.max()) for one in content.series if one.pairs is not None]
 
 
-def _fragile_first(one: Series) -> list[str]:
-    ends = np.where(one.dist.correct, np.where(np.isnan(one.dist.upper), np.inf, one.dist.upper), np.inf)
-    order = np.argsort(ends, kind="stable")
-    keys = one.rows["key"].to_numpy()
-    return [str(keys[i]) for i in order if np.isfinite(ends[i])]
+def _fragile_first(dist: Distribution) -> npt.NDArray[np.intp]:
+    """The places of all inputs: correctly classified ones with the smallest witness first, the rest after them."""
+    ends = np.where(dist.correct & np.isfinite(dist.upper), dist.upper, np.inf)
+    return np.argsort(ends, kind="stable")
+
+
+def _keys(one: Series, many: bool) -> list[str]:
+    """The keys of the inputs whose witness is to be shown, most fragile first."""
+    order = _fragile_first(one.dist)
+    known = order[(one.dist.correct & np.isfinite(one.dist.upper))[order]]
+    return [str(key) for key in one.rows["key"].to_numpy()[known[:LISTED] if many else known]]
 
 
 def _picture(found: Shown) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from radii.errors import InputError
 from radii.report.content import Content, Series
 from radii.report.distribution import Distribution
+from radii.report.rounding import down, up
 from radii.stats.fairness import disparity, gini, worst_class
 from radii.stats.networks import pairwise_tests
 
@@ -43,7 +44,7 @@ def shares(content: Content, eps: float, confidence: float) -> Table:
         limits = one.dist.guarantee(confidence).at(eps)
         accuracy = float(one.dist.correct.mean())
         middle = one.dist.quantile(0.5)
-        median = span(middle.lower, middle.upper)
+        median = span(_end(middle.lower, down), _end(middle.upper, up))
         unseen = f"{float(limits[0]):.1%} to {float(limits[1]):.1%}"
         cells = (one.name, len(one.dist), percent(accuracy), percent(low), percent(high - low), percent(1 - high))
         rows.append((*cells, unseen, median))
@@ -227,6 +228,10 @@ def curve_reach(dists: Sequence[Distribution]) -> float:
 
 def _noted(table: Table, note: str) -> Table:
     return Table(table.title, table.headers, table.rows, note)
+
+
+def _end(value: float | None, side: Callable[[float, int], float]) -> float | None:
+    return side(value, 4) if value is not None and np.isfinite(value) else value
 
 
 def _number(value: float | None) -> str:

@@ -3,7 +3,7 @@
 const $ = id => document.getElementById(id);
 const NS = "http://www.w3.org/2000/svg";
 let D = JSON.parse($("data").textContent);
-const S = {eps: D.eps, off: new Set(), classes: null, target: null, focus: -1};
+const S = {eps: D.eps, view: D.reach, off: new Set(), classes: null, target: null, focus: -1, hi: null};
 
 // Elements are built, never parsed: names of networks and classes stay text.
 function el(name, attrs, ...kids) {
@@ -13,6 +13,14 @@ function el(name, attrs, ...kids) {
   node.append(...kids);
   return node;
 }
+// Ends are rounded towards the safe side: what is proven down, what is broken up.
+function safe(v, side) {
+  if (v === null || v === undefined) return "–";
+  let s = Number(v.toPrecision(4));
+  if ((s - v) * side < 0) s = Number((s + side * 10 ** (Math.floor(Math.log10(Math.abs(v))) - 3)).toPrecision(4));
+  return String(s);
+}
+const down = v => safe(v, -1), up = v => safe(v, 1);
 const fmt = v => v === null || v === undefined ? "–" : String(Number(v.toPrecision(4)));
 const pct = v => (100 * v).toFixed(1) + "%";
 const className = k => k >= 0 && k < D.classNames.length ? D.classNames[k] : k < 0 ? "–" : String(k);
@@ -21,8 +29,35 @@ const shownSeries = () => D.series.map((s, k) => [s, k]).filter(([s]) => !S.off.
 const wrong = D.statuses.indexOf("misclassified");
 const filtered = () => S.classes !== null || S.target !== null;
 
+// Long lists come packed: 32 bits an end, rounded towards the safe side.
+const KINDS = {lower: Float32Array, upper: Float32Array, seconds: Float32Array, index: Int32Array, label: Int16Array, prediction: Int16Array, status: Uint8Array};
+function unpack(data) {
+  for (const s of data.series) for (const [name, text] of Object.entries(s.packed || {})) {
+    const raw = atob(text), bytes = new Uint8Array(raw.length);
+    for (let i = 0; i < raw.length; i++) bytes[i] = raw.charCodeAt(i);
+    const none = name === "prediction" ? v => v < 0 : v => v !== v;
+    s[name] = Array.from(new KINDS[name](bytes.buffer), v => none(v) ? null : v);
+  }
+  return data;
+}
+unpack(D);
+
+// What depends on the choice of classes and target only is worked out once per choice.
+const memory = new Map();
+function once(s, what, make) {
+  const key = s.name + "\n" + what;
+  if (!memory.has(key)) memory.set(key, make());
+  return memory.get(key);
+}
+const rows = s => once(s, "rows", () => chosenRows(s));
+const byClass = s => once(s, "classes", () => {
+  const out = new Map();
+  for (const r of rows(s)) { if (!out.has(r.label)) out.set(r.label, []); out.get(r.label).push(r); }
+  return out;
+});
+
 // The rows of a network under the current choice of classes and target.
-function rows(s) {
+function chosenRows(s) {
   const keep = label => S.classes === null || S.classes.has(label), out = [];
   if (S.target === null) {
     for (let i = 0; i < s.lower.length; i++)
@@ -63,7 +98,14 @@ function halfWidth(s, n) {
 }
 const clip = v => Math.max(0, Math.min(1, v));
 
-function steps(s) {
+const steps = s => once(s, "steps", () => allSteps(s));
+// At most a few steps a pixel: the last one at each place, so that the line never shows more than is known.
+function thinned(points) {
+  if (points.length < 4000) return points;
+  const place = e => Math.floor(e / S.view * 1600);
+  return points.filter((p, i) => i === 0 || i === points.length - 1 || place(p[0]) !== place(points[i + 1][0]));
+}
+function allSteps(s) {
   if (s.curve) {
     const k = s.curve.low.length - 1, at = i => i / k * D.reach;
     return {n: s.n, low: s.curve.low.map((y, i) => [at(i), y]), high: s.curve.high.map((y, i) => [at(i), y])};
@@ -77,7 +119,7 @@ function steps(s) {
     out.push([0, alive / n]);
     for (const e of ends) { out.push([e, alive / n]); alive--; out.push([e, alive / n]); }
     out.push([D.reach, alive / n]);
-    return out;
+    return thinned(out);
   };
   const ok = all.filter(r => r.st !== wrong);
   return {n, low: walk(ok.map(r => r.lo || 0)), high: walk(ok.filter(r => r.up !== null).map(r => r.up))};
@@ -100,31 +142,48 @@ function ticks(top, count = 6) {
 }
 
 function drawCurve() {
-  const w = 900, h = 400, X = e => 56 + (w - 66) * e / D.reach, Y = v => 8 + (h - 48) * (1 - v);
+  const w = 900, h = 400, X = e => 56 + (w - 66) * e / S.view, Y = v => 8 + (h - 48) * (1 - v);
+  const crowd = shownSeries().length > 4;
   const flip = $("asecdf").checked, V = v => flip ? 1 - v : v;
-  const svg = frame($("curve"), w, h, "Robust accuracy against ε; the table below holds the figures", ticks(D.reach).map(t => [fmt(t), X(t)]),
+  const svg = frame($("curve"), w, h, "Robust accuracy against ε; the table below holds the figures", ticks(S.view).map(t => [fmt(t), X(t)]),
     [0, .2, .4, .6, .8, 1].map(t => [t.toFixed(1), Y(t)]), "perturbation size ε", flip ? "share with a smaller radius" : "robust accuracy");
-  const path = (pts, f) => pts.map(([e, v], i) => (i ? "L" : "M") + X(Math.min(e, D.reach)).toFixed(1) + " " + Y(V(f(v))).toFixed(1)).join("");
+  const path = (pts, f) => pts.map(([e, v], i) => (i ? "L" : "M") + X(Math.min(e, S.view)).toFixed(1) + " " + Y(V(f(v))).toFixed(1)).join("");
   const same = v => v;
   for (const [s] of shownSeries()) {
     const c = steps(s);
     if (!c) continue;
-    const g = el("g", {class: "k" + s.colour});
+    const first = S.hi === s.name, g = el("g", {class: "k" + s.colour + (S.hi && !first ? " faded" : "") + (crowd && !first ? " crowd" : "")});
     g.append(el("path", {class: "gap", d: path(c.low, same) + path([...c.high].reverse(), same).replace("M", "L") + "Z"}));
     const hw = halfWidth(s, c.n);
-    if ($("band").checked && hw !== null)
+    if ($("band").checked && hw !== null && (!crowd || first))
       for (const [pts, d] of [[c.low, -hw], [c.high, hw]]) g.append(el("path", {class: "s", "stroke-dasharray": "1.5 3", d: path(pts, v => clip(v + d))}));
     g.append(el("path", {class: "s", "stroke-dasharray": "5 3", "stroke-width": 1, d: path(c.high, same)}));
     g.append(el("path", {class: "s", "stroke-width": 2.2, "stroke-dasharray": s.dash || null, d: path(c.low, same)}, el("title", {}, s.name)));
     svg.append(g);
   }
-  svg.append(el("line", {class: "mark", id: "mark", x1: X(S.eps), x2: X(S.eps), y1: 8, y2: h - 40}));
+  svg.append(el("line", {class: "mark", id: "mark", y1: 8, y2: h - 40}));
+  setMark();
   svg.addEventListener("click", ev => {
     const b = svg.getBoundingClientRect();
-    setEps(Math.max(0, Math.min(D.reach, ((ev.clientX - b.left) / b.width * w - 56) / (w - 66) * D.reach)));
+    setEps(Math.max(0, Math.min(S.view, ((ev.clientX - b.left) / b.width * w - 56) / (w - 66) * S.view)));
   });
-  $("legend").replaceChildren(...shownSeries().map(([s]) => el("li", {class: "k" + s.colour},
-    el("svg", {viewBox: "0 0 34 10", "aria-hidden": "true"}, el("line", {class: "s", "stroke-width": 3, "stroke-dasharray": s.dash || null, x1: 0, x2: 34, y1: 5, y2: 5})), " " + s.name)));
+  $("curvenote").textContent = crowd && $("band").checked ? "With more than four networks the band is drawn for the one picked in the legend." : "";
+  drawLegend();
+}
+function drawLegend() {
+  $("legend").replaceChildren(...shownSeries().map(([s], i) => {
+    const line = el("svg", {viewBox: "0 0 34 10", "aria-hidden": "true"}, el("line", {class: "s", "stroke-width": 3, "stroke-dasharray": s.dash || null, x1: 0, x2: 34, y1: 5, y2: 5}));
+    const pick = el("button", {type: "button", "aria-pressed": String(S.hi === s.name), title: "bring to the front"}, line, " " + s.name);
+    pick.addEventListener("click", () => { S.hi = S.hi === s.name ? null : s.name; drawCurve(); $("legend").querySelectorAll("button")[i].focus(); });
+    return el("li", {class: "k" + s.colour}, pick);
+  }));
+}
+function setMark() {
+  const mark = $("mark"), x = 56 + 834 * S.eps / S.view;
+  if (!mark) return;
+  mark.toggleAttribute("hidden", S.eps > S.view);
+  mark.setAttribute("x1", x);
+  mark.setAttribute("x2", x);
 }
 
 function fillShares() {
@@ -142,17 +201,17 @@ function fillShares() {
     filtered() ? "The guarantee holds for all classes or targets at once (Bonferroni), so it may be picked after looking." : "";
 }
 const accuracy = (s, list) => list ? pct(list.filter(r => r.st !== wrong).length / list.length) : pct(s.accuracy);
-function median(s, list) {
-  if (!list) return "–";
+const median = (s, list) => list ? once(s, "median", () => middle(list)) : "–";
+function middle(list) {
   const mid = ends => { ends.sort((a, b) => a - b); return ends[Math.ceil(ends.length / 2) - 1]; };
   const a = mid(list.map(r => r.st === wrong ? 0 : r.lo || 0)), b = mid(list.map(r => r.st === wrong ? 0 : r.up === null ? Infinity : r.up));
-  return a === b ? fmt(a) : `${fmt(a)} to ${b === Infinity ? "–" : fmt(b)}`;
+  return a === b ? fmt(a) : `${down(a)} to ${b === Infinity ? "–" : up(b)}`;
 }
 
 let dots = [];
 function drawDots() {
   const list = shownSeries(), step = Math.max(46, Math.min(220, 834 / Math.max(1, list.length))), w = Math.max(900, 66 + step * list.length), h = 400;
-  const sets = list.map(([s]) => rows(s)), top = D.reach, Y = v => 8 + (h - 48) * (1 - v / top);
+  const top = S.view, sets = list.map(([s]) => rows(s).filter(r => (r.lo || 0) <= top)), Y = v => 8 + (h - 48) * (1 - v / top);
   const svg = frame($("dots"), w, h, "Radii of single inputs by network", [], ticks(top).map(t => [fmt(t), Y(t)]), "", "radius ε");
   svg.setAttribute("tabindex", "0");
   if (w > 900) svg.style.width = w + "px";
@@ -169,12 +228,13 @@ function drawDots() {
       g.append(el("rect", {class: "box", x: mid - half, width: 2 * half, y: Y(q(.75)), height: Math.max(1, Y(q(.25)) - Y(q(.75)))}),
         el("line", {class: "s", "stroke-width": 2.5, x1: mid - half, x2: mid + half, y1: Y(q(.5)), y2: Y(q(.5))}));
     }
-    const part = sets[at].length > 1 && total > most ? sets[at].filter((_, i) => i % Math.ceil(total / most) === 0) : sets[at];
+    const part = sets[at].length > 1 && total > most ? spread(sets[at], Math.ceil(total / most)) : sets[at];
     for (const r of part) {
-      const x = mid + (((r.i * 0.618034) % 1) - .5) * step * .64, y = Y(Math.min(top, r.st === wrong ? 0 : r.lo || 0));
-      if (r.st !== wrong && r.up !== null) g.append(el("line", {class: "s", x1: x, x2: x, y1: y, y2: Y(Math.min(top, r.up))}));
+      const unproven = r.st !== wrong && r.lo === null && r.up !== null && r.up <= top;
+      const x = mid + (((r.i * 0.618034) % 1) - .5) * step * .64, y = Y(r.st === wrong ? 0 : unproven ? r.up : r.lo || 0);
+      if (r.st !== wrong && r.up !== null && r.lo !== null) g.append(el("line", {class: "s", x1: x, x2: x, y1: y, y2: Y(Math.min(top, r.up))}));
       const shape = r.st === wrong ? el("path", {class: "dot s", "stroke-width": 1.6, d: `M${x - 3.5} ${y - 3.5}l7 7m0-7l-7 7`}) :
-        r.up === null ? el("path", {class: "dot h", "stroke-width": 1.4, d: `M${x} ${y - 5}l4.5 8h-9z`}) : el("circle", {class: "dot f", cx: x, cy: y, r: 3});
+        unproven ? el("path", {class: "dot h", "stroke-width": 1.4, d: `M${x} ${y + 5}l4.5 -8h-9z`}) : r.up === null ? el("path", {class: "dot h", "stroke-width": 1.4, d: `M${x} ${y - 5}l4.5 8h-9z`}) : el("circle", {class: "dot f", cx: x, cy: y, r: 3});
       shape.dataset.k = dots.length;
       dots.push({s, r, shape});
       g.append(shape);
@@ -184,7 +244,9 @@ function drawDots() {
   const notes = [];
   if (list.length > 9) notes.push("Networks by number: " + list.map(([s], i) => `${i + 1} ${s.name}`).join("; ") + ".");
   if (list.some(([s]) => s.curve)) notes.push("Too many inputs to list: only the most fragile of each network are drawn here.");
-  else if (total > most) notes.push(`A part of the ${total} inputs is drawn.`);
+  else if (total > most) notes.push(`The most fragile and an even part of the ${total} inputs are drawn; choose a network or a class to see more, or ask for an input by its number.`);
+  const beyond = list.reduce((n, [s], i) => n + rows(s).length - sets[i].length, 0);
+  if (beyond) notes.push(`${beyond} inputs lie above ε = ${fmt(top)}.`);
   $("dotnote").textContent = notes.join(" ");
   const of = ev => ev.target.dataset && ev.target.dataset.k !== undefined ? dots[ev.target.dataset.k] : null;
   svg.addEventListener("pointerover", ev => { const d = of(ev); if (d) tip(d, ev.clientX, ev.clientY); });
@@ -203,10 +265,15 @@ function drawDots() {
     else if (ev.key === "Escape") $("tip").hidden = true;
   });
 }
+// The most fragile first, then every k-th.
+function spread(list, k) {
+  const order = [...list].sort((a, b) => (a.st === wrong) - (b.st === wrong) || (a.lo || 0) - (b.lo || 0));
+  return order.filter((_, i) => i < 100 || i % k === 0);
+}
 function lines(d) {
   const {s, r} = d, out = [`${s.name}`, `input ${s.index[r.i]} of ${s.data}, class ${className(r.label)}`, `status: ${D.statuses[r.st]}`];
   if (r.st === wrong) out.push(`taken for ${s.prediction[r.i] === null ? "another class" : className(s.prediction[r.i])} without any change`);
-  else out.push(`proven robust up to ${fmt(r.lo)}`, r.up === null ? "no witness known" : `broken at ${fmt(r.up)}`);
+  else out.push(r.lo === null ? "nothing proven" : `proven robust up to ${down(r.lo)}`, r.up === null ? "no witness known" : `broken at ${up(r.up)}`);
   if (r.sec !== null) out.push(`${fmt(r.sec)} CPU seconds`);
   return out;
 }
@@ -220,19 +287,45 @@ function tip(d, x, y) {
 function pics(s, r) {
   const w = S.target === null ? s.witness[r.i] : undefined;
   if (!w) return null;
+  return shownPictures(s, r, w);
+}
+function shownPictures(s, r, w) {
   const [prediction, distance, witness, original, change] = w, one = (b, alt, text) => el("figure", {}, el("img", {src: "data:image/png;base64," + b, alt}), el("figcaption", {}, text));
   const out = el("div", {class: "pics"}), is = className(r.label), seen = className(prediction);
   if (original) out.append(one(original, `input ${s.index[r.i]}, class ${is}`, "is " + is));
   out.append(one(witness, `witness of input ${s.index[r.i]}, taken for class ${seen}`, "taken for " + seen));
-  if (change) out.append(one(change, "what was changed, enlarged", `change ≤ ${fmt(distance)}`));
+  if (change) out.append(one(change, "what was changed, enlarged", `change ≤ ${up(distance)}`));
   return out;
 }
 function detail(d) {
   $("tip").hidden = true;
   const [head, ...rest] = lines(d);
   $("detailhead").textContent = head;
-  const found = pics(d.s, d.r);
-  $("detailbody").replaceChildren(...rest.map(t => el("p", {}, t)), found || el("p", {class: "note"}, "No picture of a witness in this page."));
+  $("detailbody").replaceChildren(...rest.map(t => el("p", {}, t)), witnessOf(d.s, d.r));
+  $("detail").showModal();
+}
+// The picture of a witness: from the page, or from the server that sent it.
+function witnessOf(s, r) {
+  const found = pics(s, r), none = "No picture of a witness in this page.";
+  if (found) return found;
+  const box = el("div", {class: "note"}, none);
+  if (D.live && S.target === null && r.st !== wrong && r.up !== null) {
+    box.textContent = "Asking for the witness…";
+    const ask = new URLSearchParams(location.search);
+    ask.set("series", D.series.indexOf(s));
+    ask.set("row", r.i);
+    ask.set("index", s.index[r.i]);
+    fetch("/witness?" + ask).then(a => a.ok ? a.json() : null).catch(() => null).then(w => w ? box.replaceChildren(shownPictures(s, r, w)) : (box.textContent = "No picture of this witness."));
+  }
+  return box;
+}
+function find() {
+  const asked = $("find").value.trim(), parts = [];
+  for (const [s] of asked === "" ? [] : shownSeries()) for (const r of rows(s)) if (String(s.index[r.i]) === asked) parts.push({s, r});
+  $("findnote").textContent = asked === "" || parts.length ? "" : `no input ${asked} in this choice` + (D.series.some(s => s.curve) ? " (only the most fragile are listed)" : "");
+  if (!parts.length) return;
+  $("detailhead").textContent = `Input ${asked}`;
+  $("detailbody").replaceChildren(...parts.slice(0, 60).flatMap(d => [el("h3", {}, d.s.name), el("p", {}, lines(d).slice(1).join("; ")), witnessOf(d.s, d.r)]));
   $("detail").showModal();
 }
 
@@ -241,8 +334,7 @@ function drawClasses() {
   const keys = S.classes === null ? D.classes : D.classes.filter(k => S.classes.has(k));
   const table = el("table", {class: "map"}, el("thead", {}, el("tr", {}, el("th", {scope: "col"}, "network"), ...keys.map(k => el("th", {scope: "col"}, className(k)))))), body = el("tbody", {});
   for (const [s] of shownSeries()) {
-    const by = new Map(), row = el("tr", {}, el("th", {scope: "row"}, s.name));
-    if (!s.curve) for (const r of rows(s)) by.set(r.label, [...(by.get(r.label) || []), r]);
+    const by = s.curve ? new Map() : byClass(s), row = el("tr", {}, el("th", {scope: "row"}, s.name));
     for (const k of keys) {
       const at = by.has(k) ? share(s, S.eps, by.get(k)) : null;
       const text = !at ? "–" : (100 * at.low).toFixed(0) + (at.high > at.low ? "–" + (100 * at.high).toFixed(0) : "");
@@ -257,13 +349,13 @@ function drawTargets() {
   const s = D.series.find(s => s.name === $("pairnet").value);
   if (!s || !s.pairs) return;
   const cells = new Map(), p = s.pairs;
-  p.row.forEach((row, j) => { const key = s.label[row] + ">" + p.target[j]; if (p.status[j] !== wrong) cells.set(key, [...(cells.get(key) || []), p.lower[j] || 0]); });
+  p.row.forEach((row, j) => { const key = s.label[row] + ">" + p.target[j]; if (p.status[j] === wrong) return; if (!cells.has(key)) cells.set(key, []); cells.get(key).push(p.lower[j] || 0); });
   const targets = [...new Set(p.target)].sort((a, b) => a - b), labels = [...new Set(p.row.map(r => s.label[r]))].sort((a, b) => a - b);
-  const mid = v => [...v].sort((a, b) => a - b)[Math.ceil(v.length / 2) - 1], all = [...cells.values()].map(mid), top = Math.max(...all, 1e-12);
+  const mid = v => [...v].sort((a, b) => a - b)[Math.ceil(v.length / 2) - 1], all = [...cells.values()].map(mid), top = all.reduce((a, b) => Math.max(a, b), 1e-12);
   const body = el("tbody", {});
   for (const a of labels) body.append(el("tr", {}, el("th", {scope: "row"}, className(a)), ...targets.map(b => {
     const v = cells.get(a + ">" + b);
-    return v ? el("td", {class: shade(mid(v) / top)}, `${fmt(mid(v))} (${v.length})`) : el("td", {}, a === b ? "" : "–");
+    return v ? el("td", {class: shade(mid(v) / top)}, `${down(mid(v))} (${v.length})`) : el("td", {}, a === b ? "" : "–");
   })));
   $("targetmap").replaceChildren(el("table", {class: "map"}, el("thead", {}, el("tr", {}, el("th", {scope: "col"}, "class \\ target"), ...targets.map(b => el("th", {scope: "col"}, className(b))))), body));
 }
@@ -276,14 +368,16 @@ function drawPairs() {
   const more = both.filter(([x, y]) => (x.lo || 0) > (y.up === null ? Infinity : y.up)).length, less = both.filter(([x, y]) => (y.lo || 0) > (x.up === null ? Infinity : x.up)).length;
   $("comparetext").textContent = (row ? `Decision: ${row[2]} (p = ${row[3]}, ${row[4]} over what the gaps hide; after Holm ${row[5]}). ` : "") +
     (both.length ? `Of ${both.length} shared inputs, ${more} are surely more robust on ${a.name} and ${less} on ${b.name}.` : "The two share no listed inputs.");
-  const w = 520, h = 520, X = v => 56 + (w - 66) * Math.min(1, v / D.reach), Y = v => 8 + (h - 48) * (1 - Math.min(1, v / D.reach));
-  const marks = ticks(D.reach, 5), svg = frame(box, w, h, `Radii of shared inputs on ${a.name} and ${b.name}`, marks.map(t => [fmt(t), X(t)]), marks.map(t => [fmt(t), Y(t)]), short("radius on " + a.name, 60), short("radius on " + b.name, 60));
-  svg.append(el("line", {class: "mark", x1: X(0), y1: Y(0), x2: X(D.reach), y2: Y(D.reach)}));
+  const reach = both.reduce((m, [x, y]) => Math.max(m, x.lo || 0, y.lo || 0), D.reach / 100) * 1.05;
+  const w = 520, h = 520, X = v => 56 + (w - 66) * v / reach, Y = v => 8 + (h - 48) * (1 - v / reach);
+  const marks = ticks(reach, 5), svg = frame(box, w, h, `Radii of shared inputs on ${a.name} and ${b.name}`, marks.map(t => [fmt(t), X(t)]), marks.map(t => [fmt(t), Y(t)]), short("radius on " + a.name, 60), short("radius on " + b.name, 60));
+  svg.append(el("line", {class: "mark", x1: X(0), y1: Y(0), x2: X(reach), y2: Y(reach)}));
   const g = el("g", {class: "k0"});
-  for (const [x, y] of both) {
+  const drawn = both.length > 4000 ? both.filter((_, i) => i % Math.ceil(both.length / 4000) === 0) : both;
+  for (const [x, y] of drawn) {
     const bad = x.st === wrong || y.st === wrong, px = X(x.lo || 0), py = Y(y.lo || 0);
     const mark = bad ? el("path", {class: "s", d: `M${px - 3} ${py - 3}l6 6m0-6l-6 6`}) : el("circle", {class: "f", cx: px, cy: py, r: 3, "fill-opacity": .7});
-    mark.append(el("title", {}, `input ${a.index[x.i]}: ${fmt(x.lo)} and ${fmt(y.lo)}`));
+    mark.append(el("title", {}, `input ${a.index[x.i]}: ${down(x.lo)} and ${down(y.lo)}`));
     g.append(mark);
   }
   svg.append(g);
@@ -292,20 +386,19 @@ function drawGallery() {
   const found = [];
   for (const [s] of shownSeries()) for (const r of rows(s)) if (r.st !== wrong && r.up !== null && s.witness[r.i]) found.push([s, r]);
   found.sort((x, y) => x[1].up - y[1].up);
-  $("gallery").replaceChildren(...found.slice(0, 24).map(([s, r]) => el("article", {}, el("h3", {}, `${s.name}, input ${s.index[r.i]}: broken at ${fmt(r.up)}`), pics(s, r) || "")));
+  $("gallery").replaceChildren(...found.slice(0, 24).map(([s, r]) => el("article", {}, el("h3", {}, `${s.name}, input ${s.index[r.i]}: broken at ${up(r.up)}`), pics(s, r) || "")));
 }
 
 function setEps(e) {
   S.eps = e;
-  $("eps").value = Math.round(e / D.reach * 1000);
+  $("eps").value = Math.round(e / S.view * 1000);
   $("eps").setAttribute("aria-valuetext", fmt(e));
   $("epsnow").value = fmt(e);
-  const mark = $("mark"), x = 56 + 834 * Math.min(1, e / D.reach);
-  if (mark) { mark.setAttribute("x1", x); mark.setAttribute("x2", x); }
+  setMark();
   fillShares();
   drawClasses();
 }
-function draw() { drawCurve(); drawDots(); drawTargets(); drawPairs(); drawGallery(); setEps(S.eps); counts(); }
+function draw() { memory.clear(); drawCurve(); drawDots(); drawTargets(); drawPairs(); drawGallery(); setEps(S.eps); counts(); }
 function counts() {
   $("netcount").textContent = `(${shownSeries().length} of ${D.series.length})`;
   $("classcount").textContent = S.classes === null ? "(all)" : `(${S.classes.size} of ${D.classes.length})`;
@@ -343,16 +436,30 @@ theme(matchMedia("(prefers-color-scheme: dark)").matches);
 $("theme").addEventListener("click", () => theme(document.documentElement.dataset.theme !== "dark"));
 if ($("controls")) {
   $("controls").addEventListener("submit", ev => ev.preventDefault());
-  $("eps").addEventListener("input", () => setEps($("eps").value / 1000 * D.reach));
-  $("epsnow").addEventListener("change", () => {
-    const [a, b] = $("epsnow").value.split("/").map(Number), e = b === undefined ? a : a / b;
-    setEps(Number.isFinite(e) && e >= 0 ? e : S.eps);
-  });
+  const typed = (id, least) => { const [a, b] = $(id).value.split("/").map(Number), e = b === undefined ? a : a / b; return Number.isFinite(e) && e >= least ? e : null; };
+  $("eps").addEventListener("input", () => setEps($("eps").value / 1000 * S.view));
+  $("epsnow").addEventListener("change", () => setEps(typed("epsnow", 0) ?? S.eps));
+  $("view").addEventListener("change", () => { S.view = Math.min(D.reach, typed("view", D.reach / 1e4) ?? D.reach); $("view").value = fmt(S.view); draw(); });
+  $("find").addEventListener("change", find);
+  $("view").value = fmt(S.view);
   $("target").addEventListener("change", () => { S.target = $("target").value === "" ? null : Number($("target").value); draw(); });
   for (const id of ["asecdf", "band"]) $(id).addEventListener("change", drawCurve);
   $("pairnet").addEventListener("change", drawTargets);
   for (const id of ["neta", "netb"]) $(id).addEventListener("change", drawPairs);
   controls();
+  draw();
+}
+// New data under the reader's choices; the controls are rebuilt only when there is something new to choose.
+function renew(data) {
+  const choices = d => JSON.stringify([d.series.map(s => [s.name, !!s.pairs]), d.classes, d.classNames]);
+  const other = choices(data) !== choices(D), all = S.view === D.reach, ids = ["neta", "netb", "pairnet"];
+  D = data;
+  if (!$("controls")) return;
+  if (all || S.view > D.reach) S.view = D.reach;
+  if (document.activeElement !== $("view")) $("view").value = fmt(S.view);
+  const keep = ids.map(id => $(id).value);
+  if (other) controls();
+  ids.forEach((id, i) => { if ([...$(id).options].some(o => o.value === keep[i])) $(id).value = keep[i]; });
   draw();
 }
 // Live: the server says that something changed; the same page is asked for again and its parts are exchanged.
@@ -368,8 +475,7 @@ if (D.live) {
       const answer = await fetch(location.href), fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
       if (!$("controls") !== !fresh.getElementById("controls")) { location.reload(); return; }
       for (const id of ["facts", "rest"]) $(id).replaceChildren(...fresh.getElementById(id).childNodes);
-      D = JSON.parse(fresh.getElementById("data").textContent);
-      if ($("controls")) { const keep = [$("neta").value, $("netb").value]; controls(); if (keep[0]) [$("neta").value, $("netb").value] = keep; draw(); }
+      renew(unpack(JSON.parse(fresh.getElementById("data").textContent)));
       say("updated " + new Date().toLocaleTimeString());
     } finally { busy = false; }
   });
