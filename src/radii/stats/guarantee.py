@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
-from radii._check import choice
+from radii._check import choice, number
+from radii.errors import InputError
 from radii.stats._arrays import DEFINITIONS, Among, Ends, FloatArray, definition, eps_array, level
 from radii.stats.bands import dkw_half_width
 from radii.stats.intervals import share_lower, share_upper
-from radii.stats.multiple import bonferroni_confidence
+from radii.stats.multiple import bonferroni_confidence, holm
 
 EVIDENCE = {
     "proof and attack": "lower limits rest on proofs, upper limits on replayed witnesses",
@@ -22,7 +24,11 @@ EVIDENCE = {
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A band for the share of unseen inputs that are robust, for all ε at once, with its assumptions."""
+    """A band for the share of unseen inputs that are robust, for all ε at once, with its assumptions.
+
+    `about` names the part of the inputs it speaks of ("of class 3"); with a `family` above 1 it is one of that many
+    statements, each made with `confidence`, so that all of them hold together with `joint_confidence`.
+    """
 
     ends: Ends
     confidence: float
@@ -30,11 +36,18 @@ class Guarantee:
     among: Among = "all"
     population: int | None = None
     evidence: str = "proof and attack"
+    about: str = ""
+    family: int = 1
 
     @property
     def n(self) -> int:
         """How many inputs the guarantee rests on."""
         return len(self.ends)
+
+    @property
+    def joint_confidence(self) -> float:
+        """The confidence with which all statements of the family hold together."""
+        return 1.0 - self.family * level(self.confidence)
 
     def at(self, eps: Any) -> tuple[FloatArray, FloatArray]:
         """Lower and upper limits of the share of unseen inputs robust at each ε; all of them hold together."""
@@ -68,22 +81,30 @@ class Guarantee:
         rule = "inputs, budget and method were fixed before the radii were seen"
         return (drawn, rule, EVIDENCE[self.evidence], DEFINITIONS[self.among])
 
-    def sentence(self, eps: Any, *, whole_curve: bool = True) -> str:
-        """The sentence that may be quoted for one ε, with its assumptions."""
+    def sentence(self, eps: Any, *, whole_curve: bool = True, method: str = "clopper-pearson") -> str:
+        """The sentence that may be quoted for one ε, with its assumptions; `method` is that of `at_one`."""
         point = float(eps_array(eps).reshape(()))
-        low, high = (float(v) for v in self.at(point)) if whole_curve else self.at_one(point)
+        low, high = (float(v) for v in self.at(point)) if whole_curve else self.at_one(point, method)
         who = "inputs" if self.among == "all" else "correctly classified inputs"
+        who += f" {self.about}" if self.about else ""
         where = "unseen " + who if self.population is None else f"the {self.population} {who} sampled from"
         scope = "at every ε at once" if whole_curve else "at this ε alone"
-        claim = {
-            "proof and attack": f"between {low:.1%} and {high:.1%}",
-            "proof only": f"at least {low:.1%}",
-            "attack only": f"at most {high:.1%}",
-        }[self.evidence]
+        scope += "" if self.family == 1 else f", for {self.family} such statements together"
         return (
-            f"With {self.confidence:.6g} confidence (holding {scope}), {claim} of {where} are robust to perturbations "
-            f"of size {point:g}; n = {self.n}. Assumes: " + "; ".join(self.assumptions()) + "."
+            f"With {self.joint_confidence:.6g} confidence (holding {scope}), {claim(low, high, self.evidence)} of "
+            f"{where} are robust to perturbations of size {point:g}; n = {self.n}. Assumes: "
+            + "; ".join(self.assumptions())
+            + "."
         )
+
+
+def claim(low: float, high: float, evidence: str) -> str:
+    """The limits in words, without the one that the evidence does not support."""
+    return {
+        "proof and attack": f"between {low:.1%} and {high:.1%}",
+        "proof only": f"at least {low:.1%}",
+        "attack only": f"at most {high:.1%}",
+    }[evidence]
 
 
 def guarantee(
@@ -109,4 +130,38 @@ def class_guarantees(
 ) -> dict[int, Guarantee]:
     """One band per class that hold for all classes together (Bonferroni over the classes)."""
     each = bonferroni_confidence(confidence, len(parts))
-    return {key: guarantee(part, each, among=among, evidence=evidence) for key, part in parts.items()}
+    bands = {key: guarantee(part, each, among=among, evidence=evidence) for key, part in parts.items()}
+    return {key: replace(band, about=f"of class {key}", family=len(parts)) for key, band in bands.items()}
+
+
+@dataclass(frozen=True)
+class ClassClaim:
+    """Whether it is shown that at least `share` of the unseen inputs of a class are robust at ε.
+
+    `p_value` is after Holm: claims with p ≤ 1 − confidence hold all together with that confidence.
+    """
+
+    label: int
+    n: int
+    proven: int
+    share: float
+    p_value: float
+    shown: bool
+
+
+def class_claims(parts: dict[int, Ends], eps: Any, share: Any, confidence: float = 0.95) -> dict[int, ClassClaim]:
+    """For which classes a demanded share is shown at one ε (exact binomial tests of the proven inputs, Holm).
+
+    Holm shows at least as many classes as Bonferroni limits do. The ε and the share must be fixed beforehand.
+    """
+    point = float(eps_array(eps).reshape(()))
+    goal = number(share, "share", low=0.0, high=1.0, strict=True)
+    if not parts:
+        raise InputError("class_claims: expected at least one class, got none")
+    counts = {key: int(np.sum(part.low >= point)) for key, part in parts.items()}
+    plain = [float(stats.binom.sf(counts[key] - 1, len(part), goal)) for key, part in parts.items()]
+    alpha = level(confidence)
+    return {
+        key: ClassClaim(key, len(part), counts[key], goal, p, p <= alpha)
+        for (key, part), p in zip(parts.items(), holm(plain).tolist())
+    }

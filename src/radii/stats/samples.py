@@ -18,6 +18,7 @@ PLANS = {
     "hoeffding": "Theorem 1 of the statistical-guarantees paper (Chernoff/Hoeffding), for any share, one ε",
     "dkw": "the whole curve at once, for any share",
     "clopper-pearson": "exact binomial limits, one ε, at the share where they are widest or at `share`",
+    "chernoff": "the Kullback–Leibler form of Chernoff's bound, one ε, at the worst share or at `share`",
     "bernstein": "empirical Bernstein, one ε, worthwhile when the share is near 0 or 1",
 }
 

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from radii._check import number, whole
+from radii._check import choice, number, whole
 from radii.errors import InputError
-from radii.stats._arrays import FloatArray, column, eps_array, interval_columns, level
+from radii.stats._arrays import DEFINITIONS, FloatArray, column, eps_array, interval_columns, level
 from radii.stats.bands import dkw_half_width
+from radii.stats.guarantee import EVIDENCE, claim
 
 
 def running_lower(successes: Any, draws: Any, confidence: float = 0.95) -> FloatArray:
@@ -65,6 +66,8 @@ class Watch:
     eps: float
     width: float
     confidence: float = 0.95
+    evidence: str = "proof and attack"
+    about: str = ""
     draws: int = 0
     proven: int = 0
     not_broken: int = 0
@@ -75,16 +78,28 @@ class Watch:
         eps_array(self.eps)
         number(self.width, "width", low=0.0, high=1.0, strict=True)
         level(self.confidence)
+        choice(self.evidence, "evidence", EVIDENCE)
+
+    @property
+    def reached(self) -> float:
+        """The width of the interval; with one-sided evidence twice the distance of the limit from the share seen."""
+        draws = max(self.draws, 1)
+        if self.evidence == "attack only":
+            return 2 * (self.high - self.not_broken / draws)
+        if self.evidence == "proof only":
+            return 2 * (self.proven / draws - self.low)
+        return self.high - self.low
 
     @property
     def done(self) -> bool:
         """Whether the interval is as narrow as asked."""
-        return self.high - self.low <= self.width
+        return self.draws > 0 and self.reached <= self.width
 
     @property
     def hopeless(self) -> bool:
         """Whether the share of open answers alone is wider than asked: more inputs will hardly help."""
-        return self.draws > 0 and (self.not_broken - self.proven) / self.draws > self.width
+        both = self.evidence == "proof and attack"
+        return both and self.draws > 0 and (self.not_broken - self.proven) / self.draws > self.width
 
     def add(self, lower: Any, upper: Any, correct: Any = None) -> Watch:
         """The guarantee after more inputs, in the order in which they were drawn."""
@@ -115,10 +130,13 @@ class Watch:
 
     def sentence(self) -> str:
         """The sentence that may be quoted, whenever one stops."""
+        said = claim(self.low, self.high, self.evidence)
+        who = f"unseen inputs {self.about}".rstrip()
         return (
-            f"With {self.confidence:.6g} confidence, valid at any stopping time, between {self.low:.1%} and "
-            f"{self.high:.1%} of unseen inputs are robust to perturbations of size {self.eps:g}; n = {self.draws}. "
-            "Assumes: the inputs are independent draws, used in the order drawn; budget and method were fixed before."
+            f"With {self.confidence:.6g} confidence, valid at any stopping time, {said} of {who} are robust to "
+            f"perturbations of size {self.eps:g}; n = {self.draws}. Assumes: the inputs are independent draws from the "
+            "distribution the statement is about, used in the order drawn; budget, method and ε were fixed before the "
+            f"radii were seen; {EVIDENCE[self.evidence]}; {DEFINITIONS['all']}."
         )
 
 

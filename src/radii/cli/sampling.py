@@ -1,0 +1,170 @@
+"""The run of `radii guarantee`: draws inputs, measures them, and says what follows for unseen ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from radii.cli.console import emit_json, note
+from radii.errors import InputError
+
+if TYPE_CHECKING:
+    from radii.data import Dataset
+    from radii.stats.samples import Plan
+    from radii.study.measure import Measurement
+
+PARTIAL = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What was asked for on the command line."""
+
+    model: str
+    data: str
+    root: Path | None
+    split: str | None
+    eps: float
+    error: float
+    confidence: float
+    method: str | None
+    share: float | None
+    one: bool
+    among: str
+    inputs: int | None
+    finite: bool
+    search: str
+    verifier: str
+    target: str | None
+    store: str | None
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def sample(asked: Request, sequential: bool, json: bool) -> int:
+    """Plan, draw, measure, and print the sentence; 3 where a sequential run ended before it was narrow enough."""
+    from radii import api
+
+    net = api.load_classifier(asked.model)
+    everything = api.load_dataset(asked.data, split=asked.split, root=asked.root)
+    net.check_inputs(everything.x, everything.y)
+    for line in (*net.alarms, *everything.alarms):
+        note(f"alarm: {line}")
+    work = _measurement(net, asked)
+    return _sequential(asked, work, everything, json) if sequential else _fixed(asked, work, everything, json)
+
+
+def _measurement(net: Any, asked: Request) -> Measurement:
+    from radii import api
+    from radii._check import whole
+
+    if asked.search == "attack" and asked.verifier not in ("native", "attack"):
+        raise InputError(f"--verifier: expected none with --search attack, got {asked.verifier!r}")
+    options = {**asked.options, "verifier": "attack" if asked.search == "attack" else asked.verifier}
+    if asked.search != "direct":
+        options["grid"] = [asked.eps]
+    if asked.target is not None:
+        if asked.finite:
+            raise InputError("--finite: expected it without --target, whose own class cannot be asked; leave one out")
+        number = int(asked.target) if asked.target.isdigit() else asked.target
+        options["target"] = whole(number, "--target", high=net.classes - 1)
+    return api.measurement(net, **options)
+
+
+def plan_of(asked: Request, available: int) -> Plan:
+    """The number of inputs that the asked width needs, which the data set must hold."""
+    from radii.stats.bands import dkw_half_width
+    from radii.stats.samples import sample_size
+
+    population = available if asked.finite else None
+    method = asked.method or ("clopper-pearson" if asked.one else "dkw")
+    plan = sample_size(asked.error, asked.confidence, method, share=asked.share, population=population)
+    if plan.n > available:
+        reach = dkw_half_width(available, asked.confidence)
+        raise InputError(
+            f"--error {asked.error:g}: expected a data set of at least {plan.n} inputs, got {available}; give --error "
+            f"{reach:.2g} or more, --inputs N, or --finite for a statement about these {available} inputs alone"
+        )
+    return plan
+
+
+def _fixed(asked: Request, work: Measurement, everything: Dataset, json: bool) -> int:
+    from radii import api
+    from radii.store import open_store
+    from radii.study.progress import shown
+    from radii.study.sample import draw, evidence
+
+    count = asked.inputs or plan_of(asked, len(everything)).n
+    drawn = _askable(draw(everything, count, asked.options["seed"]), asked.target)
+    note(f"{len(drawn)} of {len(everything)} inputs of {everything.name} {everything.split}, drawn at random")
+    with open_store(asked.store or ":memory:") as store, shown(None, len(drawn), work.classifier.name) as tell:
+        found = work.kept(drawn.instances, store, tell)
+    dist = api.gathered(drawn, found, work.classifier.name)
+    promise = dist.guarantee(
+        asked.confidence,
+        asked.among,
+        population=len(everything) if asked.finite else None,
+        evidence=evidence(work.decider.proves, work.decider.refutes),
+    )
+    promise = replace(promise, about=about(asked.target))
+    method = asked.method if asked.method not in (None, "dkw") else "clopper-pearson"
+    low, high = promise.at_one(asked.eps, str(method)) if asked.one else (float(v) for v in promise.at(asked.eps))
+    told = promise.sentence(asked.eps, whole_curve=not asked.one, method=str(method))
+    facts = {"n": promise.n, "low": low, "high": high, "population": promise.population}
+    _tell(asked, work, drawn, {**facts, "evidence": promise.evidence, "sentence": told}, json)
+    return 0
+
+
+def _sequential(asked: Request, work: Measurement, everything: Dataset, json: bool) -> int:
+    from radii.stats.sequential import Watch
+    from radii.store import open_store
+    from radii.study.progress import shown
+    from radii.study.sample import draw, evidence, watched
+
+    if asked.finite or asked.among != "all" or asked.method is not None:
+        raise InputError("--sequential: expected it without --finite, --among and --method, got one of them")
+    kind = evidence(work.decider.proves, work.decider.refutes)
+    watch = Watch(
+        eps=asked.eps, width=2 * asked.error, confidence=asked.confidence, evidence=kind, about=about(asked.target)
+    )
+    drawn = _askable(draw(everything, asked.inputs or len(everything), asked.options["seed"]), asked.target)
+    with open_store(asked.store or ":memory:") as store, shown(None, len(drawn), work.classifier.name) as tell:
+        found, watch = watched(work, drawn, store, watch, tell)
+    facts = {"n": watch.draws, "low": watch.low, "high": watch.high, "reached": watch.done, "evidence": kind}
+    _tell(asked, work, drawn[: len(found)], {**facts, "sentence": watch.sentence()}, json)
+    if watch.done:
+        return 0
+    gaps = (watch.not_broken - watch.proven) / watch.draws
+    why = f"{gaps:.1%} of the answers are open: give more --seconds" if watch.hopeless else "give more inputs"
+    note(
+        f"radii: partial: the interval is {watch.reached:.2g} wide after {watch.draws} inputs, "
+        f"{2 * asked.error:g} was asked; {why} or a larger --error"
+    )
+    return PARTIAL
+
+
+def about(target: str | None) -> str:
+    """The inputs that a statement about one target speaks of."""
+    return "" if target is None else f"of other classes (where only class {target} counts as a change of mind)"
+
+
+def _askable(drawn: Dataset, target: str | None) -> Dataset:
+    """The inputs of another class than the target: the others cannot be asked about it."""
+    if target is None:
+        return drawn
+    rows = [k for k, label in enumerate(drawn.y.tolist()) if str(label) != target]
+    if not rows:
+        raise InputError(f"--target {target}: expected an input of another class, got none")
+    return drawn[rows]
+
+
+def _tell(asked: Request, work: Measurement, drawn: Dataset, facts: dict[str, Any], json: bool) -> None:
+    if not json:
+        typer.echo(f"{work.classifier.name}: {facts['sentence']}")
+        return
+    where = {"network": work.classifier.name, "dataset": drawn.name, "split": drawn.split, "eps": asked.eps}
+    how = {"confidence": asked.confidence, "search": asked.search, "verifier": work.decider.identity}
+    indices = [int(index) for index in drawn.indices]
+    emit_json({**where, **how, "seed": asked.options["seed"], **facts, "indices": indices})
