@@ -21,6 +21,7 @@ LEVELS: dict[str, int] = {
     "data": 2,
     "formats": 2,
     "store": 2,
+    "evidence": 2,
     "zoo": 2,
     "attacks": 3,
     "bounds": 3,
@@ -40,6 +41,7 @@ SIDEWAYS = {
     ("_check", "errors"),
     ("decide", "models"),
     ("data", "models"),
+    ("evidence", "models"),
     ("verifiers", "attacks"),
     ("verifiers", "bounds"),
 }

@@ -1,0 +1,89 @@
+"""Ball: the perturbations δ that a proof speaks of, ‖δ‖ ≤ size with x0 + δ in the domain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from radii.evidence.rounding import TINY, UP, U, gamma
+from radii.problem import Domain
+
+_ROUNDS = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Ball:
+    """A ball of one norm in coordinates δ = x − x0, and the smallest box around it: −down ≤ δ ≤ up."""
+
+    center: Tensor  # (d,) x0
+    norm: str
+    size: float
+    down: Tensor  # (d,)
+    up: Tensor
+
+    @staticmethod
+    def around(center: Tensor, norm: str, size: float, domain: Domain) -> Ball:
+        """The ball around a flat float64 input; nothing of it is lost by rounding."""
+        wide = size * (1.0 + 4 * U)
+        down = ((center - domain.low).clamp_min(0.0) * (1.0 + 4 * U)).clamp_max(wide)
+        up = ((domain.high - center).clamp_min(0.0) * (1.0 + 4 * U)).clamp_max(wide)
+        return Ball(center, norm, wide, down, up)
+
+    @property
+    def reach(self) -> Tensor:
+        """An upper bound of |δ| in each coordinate."""
+        return torch.maximum(self.down, self.up)
+
+    def least(self, a: Tensor, c: Tensor) -> Tensor:
+        """A lower bound of a·δ + c over the ball, for rows a (rows, d) and c (rows,)."""
+        if self.norm == "linf":
+            return self._least_box(a, c)
+        size = a.abs()
+        room = torch.where(a > 0, self.down, self.up)
+        if self.norm == "l1":
+            value, gross = _taxicab(size, room, self.size)
+        else:
+            value, gross = _round(size, room, self.size)
+        # Whatever the price, the box alone is a bound too.
+        free = c + value - gamma(a.shape[1]) * 4 * (gross + c.abs()) - TINY
+        return torch.maximum(free, self._least_box(a, c))
+
+    def _least_box(self, a: Tensor, c: Tensor) -> Tensor:
+        middle = 0.5 * (self.up - self.down)
+        half = 0.5 * (self.up + self.down) * (1.0 + 8 * U)
+        spread = a.abs() @ half
+        lost = 2 * gamma(a.shape[1]) * (spread + a.abs() @ middle.abs() + c.abs())
+        return a @ middle + c - spread - lost * UP - TINY
+
+
+def _taxicab(size: Tensor, room: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
+    """Any price p ≥ 0 of ‖δ‖₁ gives −Σ(|a| − p)⁺·room − p·ε; the best is the |a| at which ε is used up."""
+    order = size.sort(1, descending=True)
+    spent = room.gather(1, order.indices).cumsum(1)
+    first = (spent < epsilon).sum(1, keepdim=True).clamp_max(size.shape[1] - 1)
+    price = torch.where(spent[:, -1:] > epsilon, order.values.gather(1, first), torch.zeros_like(spent[:, :1]))
+    excess = (size - price).clamp_min(0.0)
+    gross = (excess * room).sum(1) + price[:, 0] * epsilon
+    return -gross, gross
+
+
+def _round(size: Tensor, room: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
+    """Any price p > 0 of ‖δ‖² gives Σ min over |δ_i| ≤ room_i of (−|a_i|·δ_i + p·δ_i²/2) − p·ε²/2."""
+    free = room > 0
+    squares = size.square()
+    price = torch.full_like(size[:, :1], 1e-280)
+    for _ in range(_ROUNDS):  # coordinates that reach their room leave the rest of ε to the others
+        left = epsilon**2 - torch.where(free, torch.zeros_like(room), room).square().sum(1, keepdim=True)
+        price = (torch.where(free, squares, torch.zeros_like(squares)).sum(1, keepdim=True) / left).sqrt()
+        price = torch.where(left > 0, price, torch.full_like(price, torch.inf)).clamp(1e-280, 1e280)
+        still = free & (size <= price * room)
+        if bool((still == free).all()):
+            break
+        free = still
+    reach = torch.minimum(room, size / price)
+    gross = (size * reach).sum(1) + price[:, 0] * epsilon**2
+    value = (reach * (0.5 * price * reach - size)).sum(1) - 0.5 * price[:, 0] * epsilon**2
+    # Where nothing is priced the sum above is the box's own.
+    return value, gross

@@ -1,0 +1,17 @@
+"""Rounding in the checker: what float64 can have lost, charged where it is lost.
+
+A sum of n products, in any order, is off by at most γ_n = n·u / (1 − n·u) times the same sum of absolute values
+(Higham). Charges are computed in float64 too; `UP` covers that.
+"""
+
+from __future__ import annotations
+
+U = 2.0**-53
+UP = 1.0 + 2.0**-20
+TINY = 1e-280  # more than all underflow together can cost
+
+
+def gamma(terms: int) -> float:
+    """γ of a sum of so many products and a few operations more."""
+    lost = (terms + 8) * U
+    return lost / (1.0 - lost) * UP

@@ -1,0 +1,143 @@
+"""Walk: the network gone through layer by layer, what is proven of early layers used in the later ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from radii.evidence.ball import Ball
+from radii.evidence.network import Network, Rows
+from radii.evidence.proof import NODES, Forest, lowest
+from radii.evidence.rounding import UP, U, gamma
+from radii.evidence.sweep import Neurons, rule, sweep
+from radii.models.graph import Graph
+from radii.models.operators import Affine, Relu
+
+U32 = 2.0**-24
+SUBNORMAL = 1e-35  # more than underflow can cost one float32 operation
+
+
+@dataclass(eq=False)
+class Layer:
+    """A ReLU whose input is being bounded: the ends of all its values, and rows of those in question."""
+
+    relu: int
+    low: Tensor  # (size,)
+    high: Tensor
+    which: Tensor  # (rows,) the values in question, in order
+    rows: Rows
+
+    def place(self, values: Tensor) -> Tensor:
+        """The rows of these values, which must be in question."""
+        return torch.searchsorted(self.which, values)
+
+    @property
+    def undecided(self) -> Tensor:
+        """The values that may take both signs."""
+        return ((self.low < 0) & (self.high > 0)).nonzero()[:, 0]
+
+
+class Walk:
+    """One network on one ball; call `open` and `close` for every ReLU in order, then `outputs`."""
+
+    def __init__(self, graph: Graph, ball: Ball) -> None:
+        self.graph, self.ball = graph, ball
+        self.network = Network(graph, ball)
+        self._rows: list[Rows] = []
+        self._ends: list[tuple[Tensor, Tensor]] = []
+        self.neurons = self._neurons()
+
+    @property
+    def relus(self) -> list[int]:
+        """The nodes of the ReLUs, in order."""
+        return [i for i, node in enumerate(self.graph.nodes) if isinstance(node.operator, Relu)]
+
+    def open(self, relu: int, wanted: Tensor | None = None) -> Layer:
+        """Bounds the input of a ReLU by intervals and then, where they leave the sign open, by lines."""
+        while len(self.network.low) < relu:
+            self.network.advance()
+        low, high = (end.clone() for end in self.network.intervals(relu))
+        which = ((low < 0) & (high > 0)).nonzero()[:, 0]
+        if wanted is not None:
+            which = _union(which, wanted, len(low))
+        layer = Layer(relu, low, high, which, self.network.single(relu, which))
+        charge = self.neurons.charges(layer.rows)
+        for sign, ends in ((1.0, layer.low), (-1.0, layer.high)):
+            found = self._lines(layer.rows.times(torch.full_like(charge, sign)), charge)
+            old = sign * ends[which]
+            ends[which] = sign * torch.where(found > old, found, old)
+        return layer
+
+    def _lines(self, rows: Rows, charge: Tensor) -> Tensor:
+        net, n = self.neurons, len(self.neurons.low)
+        slopes = rule(net.low, net.high)
+        step = max(1, NODES // max(1, n, rows.a.shape[1]))
+        found = []
+        for i in range(0, len(charge), step):
+            part = torch.arange(i, min(i + step, len(charge)))
+            ends = net.low.expand(len(part), n), net.high.expand(len(part), n)
+            found.append(self.ball.least(*sweep(net, rows.pick(part), charge[part], ends, slopes.expand(len(part), n))))
+        return torch.cat(found) if found else charge
+
+    def prove(self, layer: Layer, values: Tensor, side: Tensor, threshold: Tensor, forest: Forest) -> None:
+        """Takes in what trees prove: z > threshold (side 0), z < threshold (side 1), or as much of it as they show."""
+        sign = 1.0 - 2.0 * side.to(torch.float64)
+        rows = layer.rows.pick(layer.place(values)).times(sign).minus(sign * threshold)
+        shown = lowest(self.neurons, rows, forest).clamp_max(0.0)
+        found = sign * threshold + shown
+        found = found - 4 * U * (threshold.abs() + shown.abs())
+        for chosen, ends, turn in ((side == 0, layer.low, 1.0), (side == 1, layer.high, -1.0)):
+            at, new = values[chosen], found[chosen]
+            best = torch.full_like(ends, -torch.inf).scatter_reduce(0, at, new, "amax")
+            old = turn * ends
+            ends.copy_(turn * torch.where(best > old, best, old))
+
+    def close(self, layer: Layer, undecided: Tensor) -> None:
+        """Ends with a layer: `undecided` values of it are columns from now on; all others must have one sign."""
+        self.network.settle(layer.relu, (layer.low, layer.high), undecided)
+        self._rows.append(layer.rows.pick(layer.place(undecided)))
+        self._ends.append((layer.low[undecided], layer.high[undecided]))
+        self.neurons = self._neurons()
+
+    def outputs(self, wanted: Tensor) -> Rows:
+        """wanted · outputs, for `wanted` of shape (rows, outputs)."""
+        while len(self.network.low) < len(self.graph.nodes):
+            self.network.advance()
+        return self.network.rows(len(self.graph.nodes) - 1, wanted)
+
+    def _neurons(self) -> Neurons:
+        n, d = self.network.width, len(self.ball.center)
+        zeros = torch.zeros((0, n), dtype=torch.float64)
+        nothing = Rows(torch.zeros((0, d), dtype=torch.float64), zeros.new_zeros(0), zeros, zeros.new_zeros(0))
+        wide = [Rows(r.a, r.b, F.pad(r.m, (0, n - r.m.shape[1])), r.slack) for r in self._rows]
+        starts = [0]
+        for part in self._rows:
+            starts.append(starts[-1] + len(part.b))
+        low, high = (torch.cat([zeros.new_zeros(0), *(e[side] for e in self._ends)]) for side in (0, 1))
+        blocks = tuple(pair for pair in pairwise(starts) if pair[0] < pair[1])
+        return Neurons.of(Rows.join([nothing, *wide]), blocks, low, high, self.ball)
+
+    def float32_error(self) -> Tensor:
+        """How far the outputs of a float32 forward pass can be from the reals, in any order of summation."""
+        off = [torch.zeros_like(self.network.size[0])]
+        for index, node in enumerate(self.graph.nodes[1:], start=1):
+            if not isinstance(node.operator, Affine):
+                off.append(off[node.inputs[0]])
+                continue
+            shaped = [off[i].reshape(1, *self.graph.nodes[i].shape) for i in node.inputs]
+            carried = node.operator.absolute().linear(*shaped).flatten()
+            unit = gamma(node.operator.terms) * (U32 / U) * (1.0 + 2.0**-8)
+            off.append((carried + unit * (self.network.gross[index] + carried) + SUBNORMAL) * UP)
+        return off[-1]
+
+
+def _union(a: Tensor, b: Tensor, size: int) -> Tensor:
+    """The numbers below `size` that are in one or the other, in order."""
+    found = torch.zeros(size, dtype=torch.bool)
+    found[a] = True
+    found[b] = True
+    return found.nonzero()[:, 0]
