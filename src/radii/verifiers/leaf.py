@@ -23,18 +23,18 @@ Array = NDArray[np.float64]
 
 
 def settle(problem: Problem, nodes: Nodes) -> tuple[Tensor, Tensor]:
-    """Proposes β for leaves, bounds them anew in place, and returns their lowest values and the points to replay."""
+    """Proposes β for leaves, bounds them anew in place, and returns their lowest values and the points to replay.
+
+    β stays in float64: what float32 would round off the multipliers decides leaves that are nearly broken.
+    """
     # Neurons that a cut decided have their sign at every violation inside the node too: as good as a split, and without
     # them the linear function of a leaf is not the network's where the program looks.
     free = nodes.sign == 0
     nodes.sign[free & (nodes.low >= 0)] = 1
     nodes.sign[free & (nodes.high <= 0)] = -1
     proposals = [_propose(problem, nodes, i) for i in range(len(nodes))]
-    # In float64: what float32 would round off the multipliers decides leaves that are nearly broken.
     nodes.beta = torch.from_numpy(np.stack([beta for beta, _ in proposals]))
-    lowest = certify(problem, nodes)
-    nodes.beta = nodes.beta.to(torch.float32)
-    return lowest, torch.from_numpy(np.stack([point for _, point in proposals]))
+    return certify(problem, nodes), torch.from_numpy(np.stack([point for _, point in proposals]))
 
 
 def _propose(problem: Problem, nodes: Nodes, i: int) -> tuple[Array, Array]:

@@ -20,6 +20,7 @@ from radii.bounds.nodes import Problem
 from radii.bounds.region import Region
 from radii.bounds.root import Root, bound_root
 from radii.bounds.rounding import UP
+from radii.evidence.record import Recorder
 from radii.problem import Reason
 from radii.verifiers.margins import Margins
 from radii.verifiers.meter import Meter
@@ -54,6 +55,7 @@ class Pursuit:
     proven: bool = False  # whether `lower` was proven at all
     stopped: Reason | None = None
     roots: dict[float, Root] = field(default_factory=dict)  # settled signs, by radius
+    recorder: Recorder | None = None  # hears of the trees, for evidence
 
     def goal(self) -> float:
         """The largest radius worth proving."""
@@ -147,7 +149,7 @@ class Pursuit:
             return True
         if self.stopped is not None or self.goal() < REBUILD * goal or not self._within(until):
             return False
-        root = settle_signs(root, lambda visited: self._count(visited, until))
+        root = settle_signs(root, lambda visited: self._count(visited, until), recorder=self.recorder)
         self.roots[goal] = root
         return self._work(self._tree(root, goal), until, nodes)
 
@@ -175,7 +177,8 @@ class Pursuit:
         undecided = (~(root.region.lowest(linear.a, linear.shifted() - shift)[0] > 0)).nonzero()[:, 0]
         net = condense(root)
         rows = objectives(root, net, margins.rows[undecided], shift[undecided])
-        tree = Tree(Problem.of(net, rows), goal)
+        log = None if self.recorder is None else self.recorder.margins(net, undecided)
+        tree = Tree(Problem.of(net, rows), goal, log=log)
         if len(undecided):
             tree.start()
         else:
@@ -228,3 +231,5 @@ class Pursuit:
         if tree.lower > self.lower or tree.done:
             self.lower = max(self.lower, tree.lower)
             self.proven = self.proven or tree.lower > 0
+            if self.recorder is not None and isinstance(tree, Tree) and tree.log is not None:
+                self.recorder.proved(tree.log, tree.lower)

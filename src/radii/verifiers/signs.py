@@ -18,6 +18,8 @@ from radii.bounds.nodes import Nodes, Problem, best_splits, fix
 from radii.bounds.region import Region
 from radii.bounds.root import Root, bound_root
 from radii.bounds.rounding import U64
+from radii.evidence.log import TreeLog
+from radii.evidence.record import Recorder
 from radii.models.graph import Graph
 from radii.verifiers.tree import Tree
 
@@ -29,10 +31,10 @@ SAMPLES = 64
 PUSHES = 4
 
 
-def settle_signs(root: Root, go_on: Callable[[int], bool], cap: int = CAP) -> Root:
+def settle_signs(root: Root, go_on: Callable[[int], bool], cap: int = CAP, recorder: Recorder | None = None) -> Root:
     """A root of the same ball whose later layers know the signs that hidden trees could prove.
 
-    `go_on` is told how many nodes were visited and says whether to go on.
+    `go_on` is told how many nodes were visited and says whether to go on; `recorder` hears of the trees.
     """
     known = {k: (v.low.clone(), v.high.clone()) for k, v in root.lines.items()}
     attained = _Attained(root.graph, root.region)
@@ -46,7 +48,7 @@ def settle_signs(root: Root, go_on: Callable[[int], bool], cap: int = CAP) -> Ro
             return root
         relu, which, block = rest[0]
         done.add(relu)
-        low, high = _prove_layer(net, block, attained.of(relu, which), go_on, cap)
+        low, high = _prove_layer(net, block, attained.of(relu, which), go_on, cap, recorder)
         for k, v in root.lines.items():
             known[k] = (v.low, v.high)
         ends = root.lines[relu].low.clone(), root.lines[relu].high.clone()
@@ -59,7 +61,12 @@ def settle_signs(root: Root, go_on: Callable[[int], bool], cap: int = CAP) -> Ro
 
 
 def _prove_layer(
-    net: Condensed, block: tuple[int, int], attained: tuple[Tensor, Tensor], go_on: Callable[[int], bool], cap: int
+    net: Condensed,
+    block: tuple[int, int],
+    attained: tuple[Tensor, Tensor],
+    go_on: Callable[[int], bool],
+    cap: int,
+    recorder: Recorder | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Bounds of the neurons of a layer that hidden trees prove, given the least and largest values seen.
 
@@ -84,7 +91,9 @@ def _prove_layer(
         rows.slack + 4 * U64 * (rows.b.abs() + shift.abs()),
     )
     caps = torch.where(shift == 0, cap, int(cap * INTERVAL_SHARE))
-    bound = _prove(Problem.of(_truncated(net, first), objectives), go_on, caps)
+    early = _truncated(net, first)
+    log = None if recorder is None else recorder.layer(net, early, torch.cat([first + up, first + down]), sign, shift)
+    bound = _prove(Problem.of(early, objectives), go_on, caps, log)
     bound = bound - 4 * U64 * (bound.abs() + shift.abs())
     new_low, new_high = low.clone(), high.clone()
     new_low[up] = torch.where(bound[: len(up)] >= 0, low_goal[up], low_goal[up] + bound[: len(up)])
@@ -100,10 +109,10 @@ def _truncated(net: Condensed, first: int) -> Condensed:
     return Condensed(net.region, blocks, early, net.low[:first], net.high[:first], net.where[: len(blocks)])
 
 
-def _prove(problem: Problem, go_on: Callable[[int], bool], caps: Tensor) -> Tensor:
+def _prove(problem: Problem, go_on: Callable[[int], bool], caps: Tensor, log: TreeLog | None = None) -> Tensor:
     """A lower bound of min(objective, 0) for every objective, 0 where it is proven; each may cost so many nodes."""
     count = len(problem.fine.objectives.b)
-    tree = Tree(problem, torch.inf, measures=False)
+    tree = Tree(problem, torch.inf, measures=False, log=log)
     tree.start()
     assert tree.open is not None
     visited = torch.ones(count, dtype=torch.int64)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from radii.bounds.nodes import Nodes, Problem, best_splits, climb, fix, refine
+from radii.evidence.log import TreeLog
 from radii.verifiers.leaf import settle
 
 BEYOND = ((1.001, 1e-7), (1.0 + 1e-6, 1e-8))  # factors and steps past a certified radius where breaks are looked for
@@ -31,6 +32,7 @@ class Tree:
     open: Nodes | None = None
     visited: int = 0
     minimisers: Tensor | None = None  # where the last bounded nodes had their least values: points to attack from
+    log: TreeLog | None = None  # hears of every bounded node, for evidence
 
     def start(self) -> None:
         """Bounds the roots."""
@@ -87,7 +89,10 @@ class Tree:
         assert self.open is not None
         leaves = self.open.pick(torch.arange(min(len(self.open), self.batch)))
         rest = self.open.pick(torch.arange(len(leaves), len(self.open)))
+        splits = leaves.sign.clone()
         lowest, points = settle(self.problem, leaves)
+        self._tell(2, leaves, splits)
+        leaves.beta = leaves.beta.to(torch.float32)
         left = self._alive(leaves, lowest)
         left.radius = torch.maximum(left.radius, self.problem.fine.region.root(left.a[None], left.c[None])[0])
         left = left.pick((left.radius < self.goal).nonzero()[:, 0])
@@ -99,12 +104,16 @@ class Tree:
         self.visited += len(nodes)
         possible = ~(nodes.low > nodes.high).any(1)
         nodes = nodes.pick(possible.nonzero()[:, 0])
-        nodes = self._alive(nodes, climb(self.problem, nodes, steps))
+        lowest = climb(self.problem, nodes, steps)
+        self._tell(1, nodes)
+        nodes = self._alive(nodes, lowest)
         if self.cuts and len(nodes):
             empty = refine(self.problem, nodes)
             nodes = nodes.pick((~empty).nonzero()[:, 0])
             if len(nodes):
-                nodes = self._alive(nodes, climb(self.problem, nodes, STEPS))
+                lowest = climb(self.problem, nodes, STEPS)
+                self._tell(2, nodes)
+                nodes = self._alive(nodes, lowest)
         if len(nodes) and self.measures:
             region = self.problem.net.region
             found = region.root(nodes.a[None], nodes.c[None])[0]
@@ -112,6 +121,10 @@ class Tree:
             nodes = nodes.pick((nodes.radius < self.goal).nonzero()[:, 0])
             self.minimisers = self._candidates(nodes)
         return nodes
+
+    def _tell(self, stage: int, nodes: Nodes, splits: Tensor | None = None) -> None:
+        if self.log is not None:
+            self.log.tell(stage, nodes, splits)
 
     def _candidates(self, nodes: Nodes) -> Tensor:
         """Where the bounds are least: at the goal, and just beyond the certified radius, the nearest a break can be."""
