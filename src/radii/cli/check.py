@@ -1,17 +1,24 @@
-"""`radii check`: stored witnesses replayed, contradictions and alarms listed."""
+"""`radii check`: stored witnesses replayed, evidence checked, contradictions and alarms listed."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from radii.cli.console import emit_json, note
+from radii.errors import InputError
+
+MAGIC = b"RADIIEV"  # how evidence files begin, in every version
 
 
 def check(
-    store: Annotated[str, typer.Argument(help="File or URL of the store.")],
+    store: Annotated[str, typer.Argument(help="File or URL of the store, or an evidence file.")],
+    classifier: Annotated[
+        str | None, typer.Option(help="ONNX file (or zoo:NAME) that an evidence file speaks of.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
     """Verify stored results again, without searching; exit code 1 when something is wrong, 3 when not all was seen.
@@ -19,7 +26,12 @@ def check(
     \b
     Example:
       radii check study.db
+      radii check digit7.evidence --classifier net.onnx
     """
+    if is_evidence(store):
+        return _file(Path(store), classifier, json)
+    if classifier is not None:
+        raise InputError(f"--classifier: expected an evidence file to check against it, got {store}")
     from radii.store import open_store
     from radii.study.audit import audit
 
@@ -35,10 +47,51 @@ def check(
         note(f"not checked ({count}): {line}")
     typer.echo(
         f"{found.records} radii: {found.witnesses} witnesses replayed, {found.misclassified} misclassified inputs "
-        f"predicted again, {found.proofs} proofs ({found.evidence} with stored evidence), "
+        f"predicted again, {found.proofs} proofs ({found.evidence} with stored evidence: {found.confirmed} confirmed, "
+        f"{found.refused} refused), "
         f"{len(found.wrong)} wrong, {len(found.unchecked)} not checked"
     )
     return code
+
+
+def is_evidence(name: str) -> bool:
+    """Whether this is an evidence file and not a store."""
+    path = Path(name)
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC or path.suffix == ".evidence"
+
+
+def _file(path: Path, classifier: str | None, json: bool) -> int:
+    """Checks one evidence file; a file that is damaged or proves nothing is refused with exit code 1."""
+    from radii import api
+    from radii.evidence import check as check_evidence
+    from radii.evidence import read_claim
+
+    if classifier is None:
+        raise InputError(f"{path}: expected --classifier with the network that the evidence speaks of, got none")
+    data = path.read_bytes()
+    try:
+        said = read_claim(data)
+        low, high = said.domain
+        net = api.load_classifier(classifier, preprocessing=(said.mean, said.std), domain=(low, high))
+        claim = check_evidence(data, net)
+    except InputError as error:
+        if json:
+            emit_json({"confirmed": False, "reason": str(error)})
+        else:
+            typer.echo(f"refused: {error}")
+        return 1
+    if json:
+        emit_json({"confirmed": True, **claim.plain()})
+        return 0
+    other = "any other class" if claim.target is None else f"class {claim.target}"
+    typer.echo(
+        f"confirmed: no input within {claim.radius!r} ({claim.norm}, {claim.arithmetic} arithmetic) takes the input "
+        f"{claim.instance} from class {claim.label} to {other}"
+    )
+    return 0
 
 
 def _counted(lines: list[str]) -> dict[str, int]:

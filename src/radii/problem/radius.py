@@ -39,7 +39,8 @@ class Radius:
     """The interval [lower, upper] that holds the critical ε of one input.
 
     `lower` is the largest ε proven robust, `upper` the smallest ε with a replayed witness; None means absent.
-    `limit` is the largest ε that was asked, None for no limit.
+    `limit` is the largest ε that was asked, None for no limit. `evidence` re-verifies `lower` without searching, where
+    it was asked for and could be made.
     """
 
     lower: float | None = None
@@ -53,6 +54,7 @@ class Radius:
     critical_termination: bool = False
     cost: Cost = field(default_factory=Cost)
     note: str = ""
+    evidence: bytes | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name, end in (("lower", self.lower), ("upper", self.upper)):
@@ -98,4 +100,11 @@ class Radius:
         """Both pieces of knowledge about the same input joined; raises `Contradiction` when they cannot both hold."""
         low = self if other.lower is None or (self.lower is not None and self.lower >= other.lower) else other
         up = self if other.upper is None or (self.upper is not None and self.upper <= other.upper) else other
-        return replace(self, lower=low.lower, proof=low.proof, upper=up.upper, witness=up.witness)
+        return replace(
+            self,
+            lower=low.lower,
+            proof=low.proof,
+            evidence=low.evidence,
+            upper=up.upper,
+            witness=up.witness,
+        )

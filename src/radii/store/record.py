@@ -22,6 +22,7 @@ from typing import Any
 from radii.errors import InputError
 from radii.problem import Answer, Instance, Norm, Property, Radius
 
+TREES = "trees"  # the kind of evidence that `radii.evidence` checks
 _PACKAGES = ("radii", "torch", "numpy", "scipy", "onnx", "onnxruntime", "highspy", "SQLAlchemy")
 
 
@@ -206,6 +207,10 @@ class RadiusRecord:
     evidence: Evidence | None = None
     environment: Environment | None = None
     finished: float = field(default_factory=time.time)
+
+    def __post_init__(self) -> None:
+        if self.evidence is None and self.radius.evidence is not None:
+            object.__setattr__(self, "evidence", Evidence(kind=TREES, data=self.radius.evidence))
 
 
 def _cpu_name() -> str:

@@ -19,7 +19,8 @@ class Options(TypedDict, total=False):
     """Keywords of `radii.radius` and `radii.distribution`; every one has a default.
 
     `seconds`, `memory` and `nodes` are per input (per query with `grid`), seconds of CPU time. `limit` is the largest
-    ε of interest. `grid` asks the verifier about these ε by k-binary search instead of letting it measure.
+    ε of interest. `grid` asks the verifier about these ε by k-binary search instead of letting it measure. `evidence`
+    keeps what `radii check` re-verifies lower ends with.
     """
 
     target: int | None
@@ -33,6 +34,7 @@ class Options(TypedDict, total=False):
     grid: Any
     verifier: Decider | str
     seed: int
+    evidence: bool
 
 
 # Searches over a grid; batches gain nothing from speculation, so one query an input at a time unless k says more.
@@ -53,6 +55,7 @@ class Ask:
     method: str = "kbinary"
     verifier: Decider | str = "native"
     seed: int = 0
+    evidence: bool = False
 
     @staticmethod
     def of(options: Options | Mapping[str, Any]) -> Ask:
@@ -84,6 +87,8 @@ class Ask:
         }
         for key, value in settled.items():
             object.__setattr__(self, key, value)
+        if self.evidence and self.grid is not None:
+            raise InputError("evidence: expected search direct, which can record it, got a search over a grid")
 
     def setting(self, decider: Decider) -> Setting:
         """The part of a stored unit's key that says what was asked and how."""
@@ -111,7 +116,8 @@ class Ask:
         from radii.verifiers.catalogue import make
 
         made = make(self.verifier)
-        return seeded(made, self.seed) if made is not self.verifier else made
+        made = seeded(made, self.seed) if made is not self.verifier else made
+        return recording(made) if self.evidence else made
 
     def job(self, classifier: Any) -> Job:
         """What is asked, of this classifier."""
@@ -120,6 +126,13 @@ class Ask:
     def costs(self) -> dict[str, Any]:
         """The budget as plain values."""
         return asdict(self.budget)
+
+
+def recording(decider: Decider) -> Decider:
+    """The decider with evidence switched on; one that cannot record any is refused."""
+    if "evidence" not in getattr(decider, "__dataclass_fields__", {}):
+        raise InputError(f"evidence: expected a verifier that records it (native), got {decider.identity}")
+    return cast(Decider, replace(cast(Any, decider), evidence=True))
 
 
 def seeded(decider: Decider, seed: int) -> Decider:

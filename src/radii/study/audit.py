@@ -1,4 +1,4 @@
-"""Audit: stored results checked again without searching: witnesses replayed, contradictions looked for."""
+"""Audit: stored results checked again without searching: witnesses replayed, evidence checked, contradictions found."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import numpy as np
 
 from radii.decide import replay
 from radii.errors import InputError
+from radii.evidence import Claim, check
 from radii.models.classifier import Classifier
 from radii.problem import Instance, Property, Query
 from radii.store import RadiusRecord, Store
+from radii.store.record import TREES, Evidence
 from radii.study.recall import Recall, property_of
 
 
@@ -48,18 +50,22 @@ class Audit:
     misclassified: int = 0
     proofs: int = 0
     evidence: int = 0
+    confirmed: int = 0  # proofs whose evidence was checked
+    refused: int = 0  # proofs whose evidence does not show them; each is among `wrong`
     wrong: list[Finding] = field(default_factory=list)
     unchecked: list[Finding] = field(default_factory=list)
 
 
 def audit(store: Store) -> Audit:
-    """Replay every witness on the original model, predict every misclassified input, compare what overlaps."""
+    """Replay witnesses on the original models, predict misclassified inputs, check evidence, compare what overlaps."""
     result, recall = Audit(), Recall(store)
     ends: dict[tuple[Any, ...], list[RadiusRecord]] = defaultdict(list)
     for record in store.records():
         result.records += 1
         result.proofs += record.radius.lower is not None and not record.radius.misclassified
         result.evidence += record.evidence is not None
+        if record.evidence is not None:
+            _confirm(record, record.evidence, recall, result)
         setting = record.unit.setting
         place = (record.unit.classifier.fingerprint, record.unit.instance.fingerprint, setting.norm)
         asked = (setting.property, setting.target, tuple(sorted(setting.property_parameters.items())))
@@ -83,6 +89,38 @@ def audit(store: Store) -> Audit:
             )
         )
     return result
+
+
+def _confirm(record: RadiusRecord, evidence: Evidence, recall: Recall, result: Audit) -> None:
+    """Whether the evidence of a record proves its lower end; it speaks for this record and no other."""
+    if evidence.kind != TREES:
+        kinds = f"expected evidence of kind {TREES}, got {evidence.kind!r}"
+        result.unchecked.append(Finding.of(record, f"{kinds}; a later version of radii may know it"))
+        return
+    try:
+        classifier = recall.classifier(record.unit.classifier)
+    except InputError as error:
+        result.unchecked.append(Finding.of(record, str(error)))
+        return
+    try:
+        _agree(check(evidence.data, classifier), record)
+        result.confirmed += 1
+    except InputError as error:
+        result.refused += 1
+        result.wrong.append(Finding.of(record, str(error)))
+
+
+def _agree(claim: Claim, record: RadiusRecord) -> None:
+    """Raises when a proven claim is not about this record, or about less of it."""
+    unit, lower, proof = record.unit, record.radius.lower, record.radius.proof
+    said = (claim.instance, claim.label, claim.target, claim.norm)
+    asked = (unit.instance.fingerprint, unit.instance.label, unit.setting.target, unit.setting.norm)
+    if said != asked or unit.setting.property != "classification":
+        raise InputError(f"evidence: expected it to speak of {asked}, got {said}")
+    if lower is None or claim.radius < lower:
+        raise InputError(f"evidence: expected a proof of radius {lower!r}, got one of {claim.radius!r}")
+    if proof is not None and proof.arithmetic == "float32" and claim.arithmetic != "float32":
+        raise InputError("evidence: expected a proof for float32 arithmetic, got one for the reals")
 
 
 def _look(record: RadiusRecord, recall: Recall, result: Audit) -> None:

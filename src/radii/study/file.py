@@ -168,6 +168,7 @@ class StudyFile(_Part):
     )
     budget: BudgetPart = BudgetPart()
     seed: int = Field(default=0, ge=0)
+    evidence: bool = False
 
 
 def read_study(path: str | Path) -> StudyFile:

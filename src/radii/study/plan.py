@@ -16,7 +16,7 @@ from radii.models.classifier import Classifier
 from radii.problem import Classification, Instance, Lipschitz, Property, Standard, StrongClassification
 from radii.store import ClassifierRecord, InstanceRecord, Unit
 from radii.store.record import content_key
-from radii.study.ask import Ask, seeded
+from radii.study.ask import Ask, recording, seeded
 from radii.study.file import PropertyPart, SearchPart, StudyFile, read_study
 from radii.study.sources import Source, classifiers, inputs, settled
 
@@ -128,6 +128,8 @@ def _asks(study: StudyFile) -> Iterator[tuple[PropertyPart, Ask, Decider]]:
         decider = make(verifier)
         if not (isinstance(verifier, dict) and "seed" in verifier):
             decider = seeded(decider, study.seed)
+        if study.evidence:
+            decider = recording(decider)
         if search.method == "direct" and not isinstance(decider, Measurer):
             raise InputError(
                 f"search direct: expected a verifier that measures radii (native, milp), got {decider.identity}; "
@@ -140,6 +142,7 @@ def _asks(study: StudyFile) -> Iterator[tuple[PropertyPart, Ask, Decider]]:
             budget=budget,
             verifier=str(verifier) if named else decider,
             seed=study.seed,
+            evidence=study.evidence,
             **_search(search),
         )
         yield part, ask, decider

@@ -17,7 +17,9 @@ from radii.bounds.lowered import refuse_unsupported
 from radii.bounds.region import Region
 from radii.decide import Budget, Clock, replay, witness_at
 from radii.errors import DataError, InputError
+from radii.evidence.record import Recorder
 from radii.models.classifier import Classifier
+from radii.models.graph import Graph
 from radii.problem import Answer, Instance, Norm, Proof, Property, Query, Radius, Reason, SpecQuery, Witness
 from radii.problem.radius import Cost
 from radii.verifiers.margins import margins
@@ -37,6 +39,7 @@ class Native:
     seed: int = 0
     device: str = "cpu"
     arithmetic: str = "real"
+    evidence: bool = False  # whether measured radii come with evidence; not part of the identity
 
     def __post_init__(self) -> None:
         choice(self.arithmetic, "arithmetic", ARITHMETICS)
@@ -129,10 +132,13 @@ class Native:
             return Radius.wrong(prediction=job.state, cost=cost)
         pursuit = job.pursuit(Meter(budget, spent), tolerance, limit, self.arithmetic == "float32")
         note = ""
+        if self.evidence:
+            pursuit.recorder = self._recorder(job, pursuit.margins.graph)
         try:
             pursuit.run()
         except (MemoryError, RuntimeError, ValueError, ArithmeticError) as error:
             pursuit.stopped, note = _failure(error)
+        data, why = _evidence(pursuit)
         cost = Cost(
             queries=1,
             timeouts=int(pursuit.stopped is Reason.TIME),
@@ -151,8 +157,15 @@ class Native:
             proof=self._proof if pursuit.proven else None,
             prediction=job.instance.label,
             cost=cost,
-            note=note,
+            note=note or why,
+            evidence=data,
         )
+
+    def _recorder(self, job: _Job, graph: Graph) -> Recorder:
+        target = getattr(job.property, "target", None)
+        recorder = Recorder(job.classifier, job.instance, job.norm, target, self.arithmetic, self.identity)
+        recorder.reads(graph)
+        return recorder
 
 
 def attack_all(
@@ -272,6 +285,16 @@ class _Job:
         if np.isfinite(distances[nearest]) and (self.best is None or distances[nearest] < self.best.distance):
             query = Query(self.instance, float(distances[nearest]), self.property, self.norm)
             self.best = witness_at(self.classifier, query, found[nearest]) or self.best
+
+
+def _evidence(pursuit: Pursuit) -> tuple[bytes | None, str]:
+    """The evidence of what was proven, or why there is none; neither when none was asked for."""
+    if pursuit.recorder is None or not pursuit.proven:
+        return None, ""
+    try:
+        return pursuit.recorder.build(pursuit.lower), ""
+    except (InputError, MemoryError, RuntimeError, ValueError, ArithmeticError) as error:
+        return None, f"no evidence: {error}"
 
 
 def _failure(error: Exception) -> tuple[Reason, str]:
