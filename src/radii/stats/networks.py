@@ -38,12 +38,12 @@ def pairwise_tests(
 ) -> tuple[PairTest, ...]:
     """All pairs of networks: sign-flip tests on the inputs all of them share, or two-sample tests.
 
-    `kind` is "paired", "two-sample", or "auto" (paired where every distribution has ids).
+    `kind` is "paired", "two-sample", or "auto" (paired where all distributions share inputs by their ids).
     """
     names = _names(dists)
     how = choice(kind, "kind", ("auto", "paired", "two-sample"))
     if how == "auto":
-        how = "paired" if all(dist.ids is not None for dist in dists.values()) else "two-sample"
+        how = "paired" if share_inputs(dists) else "two-sample"
     pairs = list(combinations(range(len(names)), 2))
     if how == "paired":
         results = paired_pairs(shared_ends(dists, among), pairs, None, permutations, seed)
@@ -73,10 +73,10 @@ def ranking(
     """Networks by the area under their robust-accuracy curve up to `limit`, with the ranks that remain possible.
 
     A network is ahead of another if the Student interval of the difference of their areas lies above 0 wherever the
-    radii are in their intervals (differences per input when all have ids, else Welch; Bonferroni over the pairs).
+    radii are in their intervals (differences per input when all share inputs, else Welch; Bonferroni over the pairs).
     """
     names = _names(dists)
-    paired = all(dist.ids is not None for dist in dists.values())
+    paired = share_inputs(dists)
     sets = shared_ends(dists) if paired else [dist.ends() for dist in dists.values()]
     cap = largest_end(*sets) if limit is None else number(limit, "limit", low=0.0, strict=True)
     low, high = ([np.minimum(ends.radii()[k], cap) / cap for ends in sets] for k in (0, 1))
@@ -112,6 +112,13 @@ def _student(low: FloatArray, high: FloatArray, alpha: float) -> tuple[float, fl
     factor = stats.t.isf(alpha, low.size - 1) / np.sqrt(low.size)
     below = max(0.0, float(low.mean() - factor * low.std(ddof=1)))
     return below, min(1.0, float(high.mean() + factor * high.std(ddof=1)))
+
+
+def share_inputs(dists: Mapping[str, Distribution]) -> bool:
+    """Whether there are inputs, by their ids, that every distribution holds."""
+    keys = [None if dist.ids is None else set(dist.ids.tolist()) for dist in dists.values()]
+    known = [key for key in keys if key is not None]
+    return len(known) == len(keys) and bool(set.intersection(*known))
 
 
 def shared_ends(dists: Mapping[str, Distribution], among: str = "all") -> list[Ends]:
