@@ -53,6 +53,10 @@ def through(node: Node, low: list[Tensor], high: list[Tensor]) -> tuple[Tensor, 
     if isinstance(operator, Product):
         ends = torch.stack([low[0] * low[1], low[0] * high[1], high[0] * low[1], high[0] * high[1]])
         slack = ends.abs().amax(0) * 2.0**-50 + TINY
+        if node.inputs[0] == node.inputs[1]:  # a square
+            both = (low[0] < 0) & (high[0] > 0)
+            least = torch.where(both, torch.zeros_like(slack), torch.minimum(ends[0], ends[3]) - slack)
+            return least, ends.amax(0) + slack
         return ends.amin(0) - slack, ends.amax(0) + slack
     if not isinstance(operator, Affine):
         raise TypeError(f"{type(operator).__name__} is not a lowered operator")

@@ -1,10 +1,12 @@
-"""Lowering: a network rewritten so that ReLU is its only piecewise-linear activation.
+"""Lowering: a network rewritten so that few activations are left: ReLU, and Tanh and products where there are any.
 
     LeakyRelu   s·x + (1 − s)·relu(x)           the linear relaxation loses nothing by this
     Clip        low + relu(x − low) − relu(x − high)
     MaxPool     max(a, b) = b + relu(a − b), pairwise over the window
+    Sigmoid     ½ + ½·tanh(x/2)                 halves are exact
+    Product     of operands of one shape: broadcasting is written out
 
-So bounds, branching and exact encodings need to know ReLU only. Sigmoid, Tanh and products stay as they are.
+So bounds of piecewise-linear networks need to know ReLU only; `is_smooth` says which networks are not.
 """
 
 from __future__ import annotations
@@ -23,11 +25,14 @@ from radii.models.operators import (
     LeakyRelu,
     MaxPool,
     Operator,
+    Product,
     Relu,
     Reshape,
     Scale,
     Select,
     Shape,
+    Sigmoid,
+    Tanh,
 )
 
 
@@ -53,10 +58,10 @@ class _Builder:
         return self.add(Add(), (a, b), self.nodes[a].shape)
 
 
-def lower(graph: Graph, *, smooth: bool = False) -> Graph:
-    """The graph of the logits with affine operators and ReLUs only (Sigmoid, Tanh and Product too when `smooth`)."""
+def lower(graph: Graph) -> Graph:
+    """The graph of the logits with affine operators, ReLU, Tanh and Product only."""
     source = graph.logits
-    refuse_unsupported(source, smooth=smooth)
+    refuse_unsupported(source)
     builder = _Builder()
     place: list[int] = []
     for node in source.nodes:
@@ -76,7 +81,25 @@ def _lower_node(builder: _Builder, node: Node, inputs: tuple[int, ...]) -> int:
         return _lower_clip(builder, operator, inputs[0], node.name)
     if isinstance(operator, MaxPool):
         return _lower_maxpool(builder, operator, inputs[0], node)
+    if isinstance(operator, Sigmoid):
+        half = builder.add(Tanh(), (builder.scaled(inputs[0], 0.5),), node.shape, node.name)
+        return builder.scaled(half, 0.5, 0.5)
+    if isinstance(operator, Product):
+        inputs = tuple(_expand(builder, i, node.shape) for i in inputs)
     return builder.add(operator, inputs, node.shape, node.name)
+
+
+def _expand(builder: _Builder, value: int, shape: Shape) -> int:
+    """The value repeated along the axes that broadcasting stretches."""
+    current = builder.nodes[value].shape
+    if len(current) < len(shape):
+        current = (1,) * (len(shape) - len(current)) + current
+        value = builder.add(Reshape(current), (value,), current)
+    for axis, (have, want) in enumerate(zip(current, shape)):
+        if have != want:
+            current = (*current[:axis], want, *current[axis + 1 :])
+            value = builder.add(Select(torch.zeros(want, dtype=torch.int64), axis), (value,), current)
+    return value
 
 
 def _lower_clip(builder: _Builder, clip: Clip, value: int, name: str) -> int:
@@ -130,18 +153,24 @@ def _maximum(builder: _Builder, a: int, b: int, name: str) -> int:
     return builder.sum(b, builder.relu(difference, name))
 
 
-def refuse_unsupported(graph: Graph, *, smooth: bool = False) -> None:
-    """Raises `UnsupportedOperator` naming every operator that bounds cannot handle."""
-    allowed: tuple[type[Operator], ...] = (Affine, Relu, LeakyRelu, Clip, MaxPool)
-    if smooth:
-        from radii.models.operators import Product, Sigmoid, Tanh
+def is_smooth(graph: Graph) -> bool:
+    """Whether a graph has operators that are not piecewise linear: Sigmoid, Tanh or products of two values."""
+    return any(isinstance(node.operator, (Sigmoid, Tanh, Product)) for node in graph.logits.nodes)
 
-        allowed = (*allowed, Sigmoid, Tanh, Product)
+
+def unbounded(graph: Graph) -> tuple[str, ...]:
+    """The operators of a graph that bounds cannot handle, by name and node."""
+    allowed = (Affine, Relu, LeakyRelu, Clip, MaxPool, Sigmoid, Tanh, Product)
     bad = [n for n in graph.logits.nodes if n.operator is not None and not isinstance(n.operator, allowed)]
+    return tuple(f"{type(n.operator).__name__} (node {n.name or '?'})" for n in bad)
+
+
+def refuse_unsupported(graph: Graph) -> None:
+    """Raises `UnsupportedOperator` naming every operator that bounds cannot handle."""
+    bad = unbounded(graph)
     if bad:
-        names = ", ".join(f"{type(n.operator).__name__} (node {n.name or '?'})" for n in bad)
         raise UnsupportedOperator(
-            f"bounds: expected affine operators, ReLU, LeakyRelu, Clip and MaxPool, got {names}; "
-            "attack-only results are still to be had (verifier: attack)",
-            tuple(type(n.operator).__name__ for n in bad),
+            "bounds: expected affine operators, ReLU, LeakyRelu, Clip, MaxPool, Sigmoid, Tanh and products, got "
+            f"{', '.join(bad)}; attack-only results are still to be had (verifier: attack)",
+            tuple(name.split()[0] for name in bad),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from radii.decide import replay, replay_spec
 from radii.errors import InputError
 from radii.models.classifier import Classifier
+from radii.models.graph import Graph
 from radii.problem import LINF, Classification, Domain, Lipschitz, Norm, OutputSpec, Query, SpecQuery, Witness
 from radii.verifiers._relax import box, diamond
 from radii.verifiers.encode import unsupported
@@ -116,8 +117,10 @@ def ask(classifier: Classifier, query: Query, norms: tuple[str, ...]) -> Questio
     return Question(classifier, region, spec, confirm, obstacle)
 
 
-def ask_spec(classifier: Classifier, query: SpecQuery) -> Question:
-    """A specification as a question about logits."""
+def ask_spec(
+    classifier: Classifier, query: SpecQuery, missing: Callable[[Graph], Sequence[str]] = unsupported
+) -> Question:
+    """A specification as a question about logits; `missing` names the operators that the verifier does not know."""
     if query.lower.size != classifier.size or query.spec.outputs != classifier.classes:
         raise InputError(
             f"query: expected {classifier.size} inputs and {classifier.classes} outputs as {classifier!r} has, "
@@ -128,13 +131,18 @@ def ask_spec(classifier: Classifier, query: SpecQuery) -> Question:
     def confirm(x: Any) -> Witness | None:
         return replay_spec(classifier, query, region.settle(x))
 
-    return Question(classifier, region, query.spec, confirm, _obstacle(classifier, region, query.spec))
+    return Question(classifier, region, query.spec, confirm, _obstacle(classifier, region, query.spec, missing))
 
 
-def _obstacle(classifier: Classifier, region: Region, spec: OutputSpec) -> str:
-    missing = unsupported(classifier.graph)
-    if missing:
-        return f"no piecewise-linear form for {', '.join(missing)}"
+def _obstacle(
+    classifier: Classifier,
+    region: Region,
+    spec: OutputSpec,
+    missing: Callable[[Graph], Sequence[str]] = unsupported,
+) -> str:
+    names = missing(classifier.graph)
+    if names:
+        return f"no piecewise-linear form for {', '.join(names)}"
     if region.empty:
         return "the ball holds no point of the domain"
     if not (np.isfinite(region.low).all() and np.isfinite(region.high).all()):

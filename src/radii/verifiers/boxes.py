@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 from radii.bounds.backward import Linear
+from radii.bounds.bound import arguments, bound, ends
+from radii.bounds.descend import Bound
 from radii.bounds.region import Region
-from radii.bounds.root import bound_root
 from radii.bounds.rounding import UP, gamma
 from radii.models.graph import Graph
-from radii.models.operators import Relu
 from radii.problem import LINF
 from radii.verifiers.halving import losses
 
@@ -75,7 +75,7 @@ class Boxes:
     high: Tensor
     bound: Tensor  # (boxes,) the least lower bound of an open clause: how far the box is from being closed
     axis: Tensor  # (boxes,) which input to halve
-    hidden_low: Tensor  # (boxes, neurons) bounds of all ReLU inputs
+    hidden_low: Tensor  # (boxes, arguments) bounds of all activations' arguments
     hidden_high: Tensor
 
     def pick(self, index: Tensor) -> Boxes:
@@ -101,8 +101,7 @@ class Cover:
 
     def __init__(self, goals: Goals, low: Tensor, high: Tensor) -> None:
         self.goals = goals
-        self.relus = {i: n.size for i, n in enumerate(goals.graph.nodes) if isinstance(n.operator, Relu)}
-        neurons = max(1, sum(self.relus.values()))
+        neurons = max(1, arguments(goals.graph))
         width = max(node.size for node in goals.graph.nodes)
         self.batch = max(1, min(BATCH, WORK // (neurons * width)))
         self.visited = 0
@@ -136,7 +135,9 @@ class Cover:
         """The boxes of these that stay open."""
         self.visited += len(low)
         goals, region = self.goals, region_of(low, high)
-        root = bound_root(goals.graph, region, self._known(parents))
+        # Both halves take over what is proven of their parents.
+        known = None if parents is None else (parents.hidden_low.repeat(2, 1), parents.hidden_high.repeat(2, 1))
+        root = bound(goals.graph, region, known)
         unit = torch.eye(goals.graph.nodes[-1].size, dtype=torch.float64).expand(len(low), -1, -1)
         bounds, weights = self._clauses(region, root.margins(unit))
         # Written so that NaN stays open: only a bound above 0 closes a clause.
@@ -154,11 +155,9 @@ class Cover:
         self.points = torch.cat([part.region.center, part.region.minimiser(a[:, None])[:, 0]])
         loss = losses(part, row, room) if len(left) else torch.zeros_like(room)
         score = loss + SLOPE * torch.nan_to_num(a.abs(), nan=0.0, posinf=0.0) * room + TINY * room
-        hidden = [root.lines[k] for k in self.relus]
-        ends = (torch.cat([low.new_zeros((len(low), 0)), *(getattr(h, f) for h in hidden)], 1) for f in ("low", "high"))
-        return Boxes(low[left], high[left], worst, score.argmax(1), *(e[left] for e in ends))
+        return Boxes(low[left], high[left], worst, score.argmax(1), *(e[left] for e in ends(root)))
 
-    def _clauses(self, region: Region, linear: Linear) -> tuple[Tensor, Tensor]:
+    def _clauses(self, region: Region, linear: Linear | Bound) -> tuple[Tensor, Tensor]:
         """Lower bounds of the greatest row of each clause, (boxes, clauses), and the weights of rows that gave them.
 
         All rows of a clause that is met are at most 0, so is any sum of them with weights ≥ 0. The weights climb by
@@ -185,12 +184,3 @@ class Cover:
             shares = shares * torch.exp(RATE * rows / scale)
             shares = shares / shares.sum(-1, keepdim=True)
         return bounds, weights
-
-    def _known(self, parents: Boxes | None) -> dict[int, tuple[Tensor, Tensor]] | None:
-        """The bounds that both halves take over from their parents."""
-        if parents is None:
-            return None
-        sizes = list(self.relus.values())
-        low = torch.split(torch.cat([parents.hidden_low] * 2), sizes, 1) if sizes else ()
-        high = torch.split(torch.cat([parents.hidden_high] * 2), sizes, 1) if sizes else ()
-        return {k: (a, b) for k, a, b in zip(self.relus, low, high)}

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from radii._check import number
+from radii.bounds.bound import bound
 from radii.bounds.lowered import refuse_unsupported
 from radii.bounds.region import Region
-from radii.bounds.root import bound_root
 from radii.decide import Budget, Clock
 from radii.models.classifier import Classifier
 from radii.models.graph import Graph
@@ -125,7 +125,7 @@ def _linear_radii(
     if not instances:
         return []
     asked = [margins(classifier, i.label, property) for i in instances]
-    rows = torch.stack([one.rows for one in asked])
+    rows, shift = torch.stack([one.rows for one in asked]), torch.stack([one.shift for one in asked])
     center = torch.from_numpy(np.stack([i.x.reshape(-1) for i in instances]))
     low = torch.zeros(len(instances), dtype=torch.float64)
     high = torch.tensor(tops, dtype=torch.float64)
@@ -133,7 +133,8 @@ def _linear_radii(
     with torch.no_grad():
         for step in range(ROUNDS):
             size = 0.5 * (low + high)
-            found = _certified(asked[0].graph, Region.around(center, size, norm, classifier.domain), rows, step)
+            region = Region.around(center, size, norm, classifier.domain)
+            found = _certified(asked[0].graph, region, rows, shift, step)
             best = torch.maximum(best, found)
             proved = found >= size * (1.0 - 1e-9)
             low, high = torch.where(proved, size, low), torch.where(proved, high, size)
@@ -142,7 +143,6 @@ def _linear_radii(
     return [min(float(b), t * (1.0 - 1e-9)) for b, t in zip(best, tops)]
 
 
-def _certified(graph: Graph, region: Region, rows: Tensor, step: int) -> Tensor:
-    root = bound_root(graph, region)
-    a, c = root.best_margins(rows, 0 if step < ROUNDS - 2 else 8)
-    return region.root(a, c).amin(1)
+def _certified(graph: Graph, region: Region, rows: Tensor, shift: Tensor, step: int) -> Tensor:
+    a, c = bound(graph, region).best_margins(rows, 0 if step < ROUNDS - 2 else 8)
+    return region.root(a, c - shift).amin(1)

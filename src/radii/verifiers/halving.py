@@ -12,12 +12,16 @@ import torch
 from torch import Tensor
 
 from radii.bounds.root import Root
+from radii.bounds.sites import Slants
+from radii.bounds.smooth import Relaxed
 from radii.models.graph import Graph
 from radii.models.operators import Affine, Relu
 
 
-def losses(root: Root, weights: Tensor, room: Tensor) -> Tensor:
+def losses(root: Root | Relaxed, weights: Tensor, room: Tensor) -> Tensor:
     """The loss that each input causes in the bound of weights·outputs: (boxes, d) for boxes of widths `room`."""
+    if isinstance(root, Relaxed):
+        return _curved(root, weights, room)
     graph, boxes = root.graph, len(room)
     moves = _moves(root, room)
     pending: dict[int, Tensor] = {len(graph.nodes) - 1: weights}
@@ -56,3 +60,46 @@ def _moves(root: Root, room: Tensor) -> dict[int, Tensor]:
             assert isinstance(node.operator, Affine)
             values.append(node.operator.linear(*(values[i] for i in node.inputs)))
     return moves
+
+
+def _curved(net: Relaxed, weights: Tensor, room: Tensor) -> Tensor:
+    """The losses on a network with curves."""
+    linear = net.margins(weights[:, None])
+    costs = unit_losses(net, {k: a[:, 0] for k, a in linear.met.items()}, net.slants)
+    return caused(net, costs, room)
+
+
+def unit_losses(net: Relaxed, met: dict[int, Tensor], slants: Slants) -> dict[int, Tensor]:
+    """How much every unit of the curved nodes can cost the bound of each box's (single) row: (boxes, size).
+
+    `met` are the coefficients of the units in the bound, `slants` the slopes of its lines.
+    """
+    result = {}
+    for node, a in met.items():
+        curve, ends = net.sites.curves[node], net.sites.ends(node, net.low, net.high)
+        below, above = net.sites.parts(node, slants.under[:, 0]), net.sites.parts(node, slants.over[:, 0])
+        slopes = tuple(torch.where(a > 0, low, high) for low, high in zip(below, above))
+        gap = curve.ceiling(ends, slopes) - curve.floor(ends, slopes)
+        cost = torch.where(curve.worth(ends), a.abs() * gap, torch.zeros_like(gap))
+        result[node] = torch.nan_to_num(cost, nan=0.0, posinf=0.0, neginf=0.0)
+    return result
+
+
+def caused(net: Relaxed, costs: dict[int, Tensor], room: Tensor) -> Tensor:
+    """The share of all units' costs that each input causes by moving them, (boxes, d), for boxes of widths `room`."""
+    graph, (boxes, d) = net.graph, room.shape
+    values = [torch.diag_embed(room).reshape(boxes * d, *graph.nodes[0].shape)]
+    result = torch.zeros_like(room)
+    for index, node in enumerate(graph.nodes[1:], start=1):
+        if index not in net.sites.curves:
+            assert isinstance(node.operator, Affine)
+            values.append(node.operator.linear(*(values[i] for i in node.inputs)))
+            continue
+        sources = [values[s.source].reshape(boxes, d, node.size) for s in net.sites.of_node[index]]
+        moved = torch.stack([slope * v for slope, v in zip(net.lines[index].over, sources)]).sum(0)
+        values.append(moved.reshape(boxes * d, *node.shape))
+        if index in costs:
+            moves = torch.stack(sources).abs().sum(0)
+            share = moves / moves.sum(1, keepdim=True).clamp_min(1e-300)
+            result = result + torch.matmul(share, costs[index][..., None])[..., 0]
+    return torch.nan_to_num(result, nan=0.0, posinf=0.0, neginf=0.0)

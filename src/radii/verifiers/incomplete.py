@@ -12,12 +12,12 @@ import torch
 
 from radii.attacks.effort import Effort
 from radii.attacks.minimal import minimum_norm
+from radii.bounds.bound import bound
+from radii.bounds.lowered import unbounded
 from radii.bounds.region import Region
-from radii.bounds.root import bound_root
 from radii.decide import Budget, Clock, replay
 from radii.models.classifier import Classifier
 from radii.problem import Answer, Classification, Norm, Proof, Query, Reason
-from radii.verifiers.encode import unsupported
 from radii.verifiers.margins import margins
 
 _CHUNK = 32  # balls bounded at once
@@ -103,7 +103,7 @@ class BoundsOnly:
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
         """One answer a query; balls of one norm are bounded together."""
         answers: dict[int, Answer] = {}
-        missing = unsupported(classifier.graph)
+        missing = unbounded(classifier.graph)
         groups: dict[tuple[Norm, int | None], list[int]] = defaultdict(list)
         for i, query in enumerate(queries):
             classifier.check_inputs(query.instance.x, query.instance.label, strict=False)
@@ -129,9 +129,9 @@ def _least(queries: list[Query], classifier: Classifier) -> Any:
     center = torch.from_numpy(np.stack([query.instance.x.reshape(-1) for query in queries]))
     size = torch.tensor([query.epsilon for query in queries], dtype=torch.float64)
     region = Region.around(center, size, queries[0].norm, classifier.domain)
-    root = bound_root(asked[0].graph, region)
+    root = bound(asked[0].graph, region)
     linear = root.margins(torch.stack([one.rows for one in asked]))
-    return region.lowest(linear.a, linear.shifted()).amin(1)
+    return region.lowest(linear.a, linear.shifted() - torch.stack([one.shift for one in asked])).amin(1)
 
 
 def _bounded(least: float, cost: dict[str, Any]) -> Answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -11,7 +12,7 @@ from radii.bounds.lowered import lower
 from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.models.graph import Graph
-from radii.models.operators import Relu, Reshape
+from radii.models.operators import Clip, Relu, Reshape, Sigmoid, Tanh
 from radii.problem import Classification, Property
 
 
@@ -24,40 +25,59 @@ class Margins:
     shift: Tensor  # (rows,)
 
 
-def lowered(classifier: Classifier, device: torch.device | str = "cpu") -> tuple[Graph, bool]:
-    """The lowered graph in float64, without a final ReLU, and whether there was one."""
-    cache: dict[str, tuple[Graph, bool]] = classifier.__dict__.setdefault("_lowered", {})
+@dataclass(frozen=True, slots=True)
+class Peeled:
+    """What was taken off the outputs: they are cut to [low, high] after values that keep their order."""
+
+    low: float = -math.inf
+    high: float = math.inf
+
+
+def lowered(classifier: Classifier, device: torch.device | str = "cpu") -> tuple[Graph, Peeled]:
+    """The lowered graph in float64 without activations on the outputs themselves, and what those were."""
+    cache: dict[str, tuple[Graph, Peeled]] = classifier.__dict__.setdefault("_lowered", {})
     key = str(device)
     if key not in cache:
-        graph = lower(classifier.graph)
-        cut = _final_relu(graph)
-        if cut is not None:
-            graph = graph.upto(cut)
-        cache[key] = (graph.to(torch.float64, device), cut is not None)
+        graph, peeled = _peel(classifier.graph.logits)
+        cache[key] = (lower(graph).to(torch.float64, device), peeled)
     return cache[key]
 
 
-def _final_relu(graph: Graph) -> int | None:
-    """The node before a ReLU on the outputs themselves, None when the network does not end in one."""
+def _peel(graph: Graph) -> tuple[Graph, Peeled]:
+    """The graph up to the values that final activations only put in order or cut.
+
+    Sigmoid and Tanh grow strictly, so they change no comparison of two outputs; one ReLU or Clip under them is a cut.
+    """
     index = len(graph.nodes) - 1
-    while isinstance(graph.nodes[index].operator, Reshape):
-        index = graph.nodes[index].inputs[0]
-    node = graph.nodes[index]
-    return node.inputs[0] if isinstance(node.operator, Relu) else None
+    while index:
+        node = graph.nodes[index]
+        operator = node.operator
+        if isinstance(operator, Relu):
+            return graph.upto(node.inputs[0]), Peeled(0.0)
+        if isinstance(operator, Clip) and operator.low < operator.high:
+            return graph.upto(node.inputs[0]), Peeled(operator.low, operator.high)
+        if not isinstance(operator, (Sigmoid, Tanh, Reshape)):
+            break
+        index = node.inputs[0]
+    return graph.upto(index), Peeled()
 
 
 def margins(classifier: Classifier, label: int, property: Property, device: torch.device | str = "cpu") -> Margins:
     """The rows of a classification property.
 
-    With a ReLU on the outputs, relu(a) ≤ relu(b) means a ≤ b or a ≤ 0: the ReLU is dropped and a ≤ 0 is one more way to
-    be broken, which is exact and much tighter than relaxing it.
+    With outputs cut to [l, h], clip(a) ≤ clip(b) means a ≤ b or a ≤ l or b ≥ h: the cut is dropped and the other two
+    are more ways to be broken, which is exact and much tighter than relaxing it. A final ReLU cuts at 0 from below.
     """
     if not isinstance(property, Classification):
         raise InputError(f"native verifier: expected a classification property, got {property.kind}")
-    graph, rectified = lowered(classifier, device)
-    targets = property.targets(classifier.classes, label)
+    graph, peeled = lowered(classifier, device)
+    targets = list(property.targets(classifier.classes, label))
     unit = torch.eye(classifier.classes, dtype=torch.float64, device=device)
     rows = torch.stack([unit[label] - unit[t] for t in targets])
-    if rectified:
-        rows = torch.cat([rows, unit[label : label + 1]])
-    return Margins(graph, rows, rows.new_zeros(len(rows)))
+    shift = rows.new_zeros(len(rows))
+    if math.isfinite(peeled.low):
+        rows, shift = torch.cat([rows, unit[label : label + 1]]), torch.cat([shift, shift.new_tensor([peeled.low])])
+    if math.isfinite(peeled.high):
+        rows = torch.cat([rows, -unit[targets]])
+        shift = torch.cat([shift, shift.new_full((len(targets),), -peeled.high)])
+    return Margins(graph, rows, shift)

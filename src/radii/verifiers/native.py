@@ -13,6 +13,7 @@ from radii._check import choice, number
 from radii.attacks.effort import Effort
 from radii.attacks.minimal import minimum_norm
 from radii.attacks.refine import refine
+from radii.bounds.deployed import refuse_float32
 from radii.bounds.lowered import refuse_unsupported
 from radii.bounds.region import Region
 from radii.decide import Budget, Clock, replay, witness_at
@@ -26,6 +27,7 @@ from radii.verifiers.margins import margins
 from radii.verifiers.meter import Meter
 from radii.verifiers.pursuit import Pursuit
 from radii.verifiers.spec import decide_spec
+from radii.verifiers.values import pursuit_of
 
 REFINED = 24  # points a refinement starts from
 ARITHMETICS = ("real", "float32")
@@ -33,7 +35,7 @@ ARITHMETICS = ("real", "float32")
 
 @dataclass(frozen=True)
 class Native:
-    """Decides queries and measures radii of ReLU networks (LeakyRelu, Clip, MaxPool included) in L∞, L2 and L1."""
+    """Decides queries and measures radii in L∞, L2 and L1: ReLU, LeakyRelu, Clip, MaxPool, Sigmoid, Tanh, products."""
 
     effort: str = "standard"
     seed: int = 0
@@ -77,7 +79,7 @@ class Native:
         number(tolerance, "tolerance", low=0.0, strict=True)
         if limit is not None:
             number(limit, "limit", low=0.0, strict=True)
-        refuse_unsupported(classifier.graph)
+        self._refuse(classifier)
         clock = Clock()
         states = attack_all(classifier, instances, property, norm, self.effort, self.seed, self.device)
         share = clock.cpu / max(1, len(instances))
@@ -91,12 +93,18 @@ class Native:
 
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
         """ROBUST, BROKEN or UNKNOWN for each query at its ε."""
-        refuse_unsupported(classifier.graph)
+        self._refuse(classifier)
         return [self._decide(classifier, query, budget) for query in queries]
 
     def decide_spec(self, classifier: Classifier, query: SpecQuery, budget: Budget) -> Answer:
         """ROBUST, BROKEN or UNKNOWN for any linear specification over a box of inputs."""
         return decide_spec(classifier, query, budget, self.seed)
+
+    def _refuse(self, classifier: Classifier) -> None:
+        """Raises for operators that the engine, or its arithmetic, does not know."""
+        refuse_unsupported(classifier.graph)
+        if self.arithmetic == "float32":
+            refuse_float32(classifier.graph)
 
     def _decide(self, classifier: Classifier, query: Query, budget: Budget) -> Answer:
         clock = Clock()
@@ -231,8 +239,9 @@ class _Job:
         upper = None if self.best is None else self.best.distance
         if limit is None and upper is None:
             limit = _diameter(self)
-        return Pursuit(
-            margins(self.classifier, self.instance.label, self.property),
+        asked = margins(self.classifier, self.instance.label, self.property)
+        return pursuit_of(asked.graph)(
+            asked,
             self.region,
             tolerance,
             meter,

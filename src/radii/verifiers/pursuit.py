@@ -22,6 +22,7 @@ from radii.bounds.root import Root, bound_root
 from radii.bounds.rounding import UP
 from radii.evidence.record import Recorder
 from radii.problem import Reason
+from radii.verifiers.growing import Growing
 from radii.verifiers.margins import Margins
 from radii.verifiers.meter import Meter
 from radii.verifiers.signs import settle_signs
@@ -186,7 +187,7 @@ class Pursuit:
         self.meter.nodes += len(self.margins.rows)
         return tree
 
-    def _work(self, tree: Tree, until: float | None, nodes: int | None = None) -> bool:
+    def _work(self, tree: Growing, until: float | None, nodes: int | None = None) -> bool:
         """Runs a tree until it is done or has used its share; learns from it what can be learnt."""
         size = tree.goal
         while True:
@@ -211,11 +212,11 @@ class Pursuit:
                 return False
 
     @staticmethod
-    def _hopeless(tree: Tree) -> bool:
+    def _hopeless(tree: Growing) -> bool:
         """Whether hardly any node closes, so that a smaller goal is the better use of the time."""
         return tree.visited >= HOPELESS[0] and len(tree.open or ()) > HOPELESS[1] * tree.visited
 
-    def _strike(self, tree: Tree) -> bool:
+    def _strike(self, tree: Growing) -> bool:
         """Tries the tree's latest minimisers as witnesses; whether that lowered the upper end."""
         if tree.minimisers is None or not len(tree.minimisers):
             return False
@@ -227,7 +228,7 @@ class Pursuit:
         tree.relax_goal(self.goal())
         return True
 
-    def _learn(self, tree: Tree) -> None:
+    def _learn(self, tree: Growing) -> None:
         if tree.lower > self.lower or tree.done:
             self.lower = max(self.lower, tree.lower)
             self.proven = self.proven or tree.lower > 0

@@ -13,8 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from radii.bounds.lowered import lower
-from radii.bounds.root import bound_root
+from radii.bounds.bound import bound
+from radii.bounds.lowered import is_smooth, lower, unbounded
+from radii.bounds.region import Region
+from radii.bounds.root import Root, bound_root
+from radii.bounds.smooth import Relaxed
 from radii.decide import Budget, Clock
 from radii.models.classifier import Classifier
 from radii.models.graph import Graph, Node
@@ -24,7 +27,7 @@ from radii.verifiers._region import Question, ask_spec
 from radii.verifiers.boxes import Cover, Goals, region_of
 from radii.verifiers.margins import Margins
 from radii.verifiers.meter import Meter
-from radii.verifiers.pursuit import Pursuit
+from radii.verifiers.values import pursuit_of
 
 FEW = 20  # inputs up to which boxes are split
 MEMORY = 2**31  # bytes of open boxes
@@ -37,7 +40,7 @@ REFINED = 16  # points the search hands to the gradient attack
 
 def decide_spec(classifier: Classifier, query: SpecQuery, budget: Budget, seed: int = 0) -> Answer:
     """ROBUST when no input of the box violates the specification, BROKEN with one that does, else UNKNOWN."""
-    question, clock = ask_spec(classifier, query), Clock()
+    question, clock = ask_spec(classifier, query, unbounded), Clock()
     if question.obstacle:
         return Answer.unknown(Reason.UNSUPPORTED, question.obstacle)
     meter = Meter(budget)
@@ -145,9 +148,7 @@ def _by_signs(hunt: Hunt, low: Tensor, high: Tensor, meter: Meter) -> Reason | N
     whole = region_of(low[None], high[None])
     graph = greatest(hunt.goals)
     unit = torch.eye(graph.nodes[-1].size, dtype=torch.float64)
-    # Intervals alone settle many clauses of wide networks, for a small part of the price of better bounds.
-    frozen = [i for i, node in enumerate(graph.nodes) if isinstance(node.operator, Relu)]
-    linear = bound_root(graph, whole, frozen=frozen).margins(unit[None])
+    linear = _first_bounds(graph, whole).margins(unit[None])
     meter.nodes += len(unit)
     proved = whole.lowest(linear.a, linear.shifted())[0] > 0
     if bool(proved.all()):
@@ -159,11 +160,20 @@ def _by_signs(hunt: Hunt, low: Tensor, high: Tensor, meter: Meter) -> Reason | N
     def attack(points: Tensor) -> float | None:
         return 0.0 if hunt.strike(points) else None
 
-    pursuit = Pursuit(margins, lambda _: whole, goal, meter, attack, limit=goal)
+    search = pursuit_of(graph)
+    pursuit = search(margins, lambda _: whole, goal, meter, attack, limit=goal)
     pursuit.decide(goal)
     if hunt.witness is not None or (pursuit.proven and pursuit.lower >= goal):
         return None
     return pursuit.stopped or Reason.INCOMPLETE
+
+
+def _first_bounds(graph: Graph, whole: Region) -> Root | Relaxed:
+    """Cheap bounds: intervals alone settle many clauses of wide networks, for a small part of the price of others."""
+    if is_smooth(graph):
+        return bound(graph, whole)
+    frozen = [i for i, node in enumerate(graph.nodes) if isinstance(node.operator, Relu)]
+    return bound_root(graph, whole, frozen=frozen)
 
 
 class Hunt:

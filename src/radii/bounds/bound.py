@@ -1,0 +1,47 @@
+"""Bounds of any lowered graph over balls: the ReLU pass where it suffices, the one for curves where it does not."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from radii.bounds.lowered import is_smooth
+from radii.bounds.region import Region
+from radii.bounds.root import Root, bound_root
+from radii.bounds.sites import Sites
+from radii.bounds.smooth import Place, Relaxed, relax
+from radii.models.graph import Graph
+
+Known = tuple[Tensor, Tensor]  # proven ends of all activations' arguments, flat: (batch, arguments)
+
+
+def bound(graph: Graph, region: Region, known: Known | None = None) -> Root | Relaxed:
+    """Bounds of every activation's argument over the region; `graph` is lowered and in float64."""
+    if is_smooth(graph):
+        sites = Sites.of(graph)
+        if known is None:
+            none = torch.full((len(region.center), sites.size), torch.inf, dtype=torch.float64)
+            known = (-none, none)
+        return relax(sites, Place((region,)), *known)
+    return bound_root(graph, region, None if known is None else _by_relu(graph, known))
+
+
+def ends(root: Root | Relaxed) -> Known:
+    """What a root proves of the arguments, as `bound` takes it for a part of the region."""
+    if isinstance(root, Relaxed):
+        return root.low, root.high
+    none = root.region.center.new_zeros((len(root.region.center), 0))
+    low, high = ([none, *(getattr(lines, f) for lines in root.lines.values())] for f in ("low", "high"))
+    return torch.cat(low, 1), torch.cat(high, 1)
+
+
+def arguments(graph: Graph) -> int:
+    """How many arguments of activations a lowered graph has."""
+    return Sites.of(graph).size
+
+
+def _by_relu(graph: Graph, known: Known) -> dict[int, tuple[Tensor, Tensor]]:
+    found = {}
+    for site in Sites.of(graph).all:
+        found[site.node] = (known[0][:, site.start : site.end], known[1][:, site.start : site.end])
+    return found

@@ -1,0 +1,155 @@
+"""Descend: a linear function of any node's value bounded by a linear function of the input, through any curves.
+
+The pass of `backward` for graphs with Tanh and products, with slopes of each row's own. Ends that a split has set may
+be used with a multiplier: the *pull*, β ≥ 0 for z ≥ low, −β for z ≤ high. Rounding is charged as it happens: passing
+coefficients a of y = Lx + c loses at most γ·|a|·(|L|·|x| + |c|).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from radii.bounds.rounding import U64, UP, gamma
+from radii.bounds.sites import Lines, Sites
+from radii.models.graph import Graph
+from radii.models.operators import Affine
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """Rows a·x + c that bound the asked values from below, rounding taken off; coefficients of curved nodes' values."""
+
+    a: Tensor
+    c: Tensor
+    met: dict[int, Tensor]
+
+    def shifted(self) -> Tensor:
+        """The constant."""
+        return self.c
+
+
+@dataclass(frozen=True, eq=False)
+class Pull:
+    """Multipliers (batch, rows, sites) for the ends (batch, 1, sites) that splits have set; no end is ±inf."""
+
+    size: Tensor
+    low: Tensor
+    high: Tensor
+
+    def parts(self) -> tuple[Tensor, Tensor]:
+        """β of the low and of the high ends, 0 where there is none."""
+        up = torch.where(self.low.isfinite(), self.size.clamp_min(0.0), torch.zeros_like(self.size))
+        down = torch.where(self.high.isfinite(), (-self.size).clamp_min(0.0), torch.zeros_like(self.size))
+        return up, down
+
+
+@dataclass(frozen=True, eq=False)
+class Magnitudes:
+    """For each node: |value| and, for affine operators, |L|·|inputs| + |c|, flat (batch, size)."""
+
+    value: list[Tensor]
+    product: list[Tensor]
+
+    def grow(self, graph: Graph, low: Tensor, high: Tensor) -> None:
+        """Adds the next node, whose value lies between `low` and `high`."""
+        node = graph.nodes[len(self.value)]
+        self.value.append(torch.maximum(low.abs(), high.abs()).flatten(1) * UP)
+        if isinstance(node.operator, Affine):
+            inputs = [self.value[i].reshape(-1, *graph.nodes[i].shape) for i in node.inputs]
+            self.product.append(node.operator.absolute()(*inputs).flatten(1) * UP)
+        else:
+            self.product.append(self.value[-1])
+
+    def rows(self, index: Tensor) -> Magnitudes:
+        """The magnitudes of these members of the batch."""
+        return Magnitudes([v[index] for v in self.value], [p[index] for p in self.product])
+
+
+def descend(
+    sites: Sites, start: int, rows: Tensor, lines: dict[int, Lines], sizes: Magnitudes, pull: Pull | None = None
+) -> Bound:
+    """Bounds rows·value(start) from below by a linear function of the input; rows are (batch, rows, size)."""
+    graph = sites.graph
+    batch, count = rows.shape[:2]
+    pending: dict[int, Tensor] = {start: rows}
+    sums = _Sums(rows.new_zeros((batch, count)), rows.new_zeros((batch, count)), rows.new_zeros((batch, count)))
+    met: dict[int, Tensor] = {}
+    pulls = pull.parts() if pull is not None else None
+
+    def join(index: int, value: Tensor) -> None:
+        if index in pending:
+            pending[index] = pending[index] + value
+            sums.charge(pending[index].abs(), 2 * U64 * sizes.value[index][:, None])
+        else:
+            pending[index] = value
+
+    for index in range(start, 0, -1):
+        if pull is not None and pulls is not None and index < start:
+            for site in sites.of_source.get(index, ()):
+                up, down = (p[..., site.start : site.end] for p in pulls)
+                join(index, down - up)
+                sums.add(up, pull.low[..., site.start : site.end])
+                sums.add(-down, pull.high[..., site.start : site.end])
+        a = pending.pop(index, None)
+        if a is None:
+            continue
+        if index in sites.curves:
+            met[index] = a.detach()
+            for site, part in zip(sites.of_node[index], _relax(a, lines[index], sums)):
+                sums.charge(part.abs(), 2 * U64 * sizes.value[site.source][:, None])
+                join(site.source, part)
+            continue
+        operator = graph.nodes[index].operator
+        assert isinstance(operator, Affine)
+        sums.charge(a.abs(), gamma(operator.terms) * sizes.product[index][:, None])
+        shaped = a.reshape(batch * count, *graph.nodes[index].shape)
+        sums.constant(operator, shaped, graph, graph.nodes[index].inputs)
+        shapes = tuple(graph.nodes[i].shape for i in graph.nodes[index].inputs)
+        for i, part in zip(graph.nodes[index].inputs, operator.adjoint(shaped, shapes)):
+            join(i, part.reshape(batch, count, graph.nodes[i].size))
+    first = pending.get(0)
+    if first is None:
+        first = rows.new_zeros((batch, count, graph.nodes[0].size))
+    return Bound(first, sums.total(len(graph.nodes) + len(sites.all)), met)
+
+
+@dataclass(eq=False)
+class _Sums:
+    """The constant of a bound while it is collected, its rounding error, and the sum of what was added in magnitude."""
+
+    value: Tensor
+    error: Tensor
+    gross: Tensor
+
+    def charge(self, size: Tensor, price: Tensor) -> None:
+        self.error = self.error + (size.detach() * price).sum(-1)
+
+    def add(self, a: Tensor, b: Tensor) -> None:
+        """Adds a·b, 0 where a is 0 whatever b is."""
+        product = torch.where(a == 0, torch.zeros_like(a), a * b)
+        gain, gross = product.sum(-1), product.detach().abs().sum(-1)
+        self.value, self.gross = self.value + gain, self.gross + gross
+        self.error = self.error + gamma(a.shape[-1]) * gross
+
+    def constant(self, operator: Affine, rows: Tensor, graph: Graph, inputs: tuple[int, ...]) -> None:
+        """Adds rows·c for y = Lx + c; its rounding is part of what the operator is charged for."""
+        zeros = [torch.zeros((1, *graph.nodes[i].shape), dtype=rows.dtype) for i in inputs]
+        c = operator(*zeros).flatten(1)[0]
+        if bool(c.any()):
+            flat = rows.flatten(1)
+            self.value = self.value + (flat @ c).reshape(self.value.shape)
+            gross = (flat.detach().abs() @ c.abs()).reshape(self.value.shape)
+            self.gross, self.error = self.gross + gross, self.error + gamma(len(c)) * gross
+
+    def total(self, additions: int) -> Tensor:
+        return self.value - (self.error + 2 * U64 * (3 * additions + 1) * self.gross) * UP
+
+
+def _relax(a: Tensor, lines: Lines, sums: _Sums) -> list[Tensor]:
+    """The coefficients of a node's operands; what the offsets add goes to the sums."""
+    positive = a > 0
+    sums.add(a, torch.where(positive, lines.floor, lines.ceiling))
+    return [a * torch.where(positive, low, high) for low, high in zip(lines.under, lines.over)]
