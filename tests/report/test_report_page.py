@@ -17,7 +17,8 @@ from radii.report.card import write_card
 from radii.report.content import gather
 from radii.report.page import banner, html
 from radii.report.rounding import down, up
-from radii.report.serve import Served, make_app
+from radii.report.serve import make_app
+from radii.report.watch import Served
 from radii.store import Store
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -34,6 +35,19 @@ QUESTION = (
 
 
 @dataclass(frozen=True)
+class Part:
+    """One study of a store, where only that is meant."""
+
+    store: str | Path | Store
+    study: str = ""
+
+    def within(self, where: Selection | None) -> Selection:
+        """The selection inside this study."""
+        asked = where or Selection()
+        return replace(asked, study=(self.study,)) if self.study else asked
+
+
+@dataclass(frozen=True)
 class Series:
     """The radii of one network for one question: `dist` has one row an input, `pairs` one an input and target.
 
@@ -48,6 +62,7 @@ class Series:
     source: str | Path | Store = field(repr=False, default="")  # what opens the store; `store` hides passwords
     pairs: Distribution | None = None
     nearest: bool = False
+    study: str = ""
 
     def guarantee(self, confidence: float = 0.95, among: str = "all", population: int | None = None) -> Guarantee:
         """The band for unseen inputs, with the kind of evidence that these radii rest on."""
@@ -83,7 +98,7 @@ class Content:
 
 
 def gather(
-    stores: Iterable[str | Path | Store],
+    stores: Iterable[str | Path | Store | Part],
     where: Selection | None = None,
     *,
     class_names: Sequence[str] = (),
@@ -93,12 +108,21 @@ def gather(
     known: list[Facts] = []
     found: list[Series] = []
     for address in stores:
-        with opened(address) as store:
-            known.append(facts(store))
-            found += (replace(one, source=address) for one in _series(store, where, tuple(class_names)))
+        part = address if isinstance(address, Part) else Part(address)
+        asked = part.within(where)
+        with opened(part.store) as store:
+            known.append(facts(store, asked.study))
+            series = _series(store, asked, tuple(class_names))
+            found += (replace(one, source=part.store, study=part.study) for one in series)
     if not known:
         raise StoreError("report: expected at least one store, got none")
+    found.sort(key=lambda one: _natural(one.name))
     return Content(tuple(_named(found)), tuple(known), tuple(class_names), title)
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """A key that puts net-2 before net-10."""
+    return [(int(piece), "") if piece.isdecimal() else (-1, piece) for piece in re.split(r"(\d+)", name)]
 
 
 def opened(address: str | Path | Store) -> AbstractContextManager[Store]:
@@ -177,17 +201,27 @@ def _nearest(rows: pd.DataFrame) -> pd.DataFrame:
 def _named(found: Sequence[Series]) -> Iterator[Series]:
     """The series under names that differ: the network's, with whatever sets it apart from its namesakes."""
     varied = [k for k in (*QUESTION, "run") if k != "classifier" and len({str(s.question[k]) for s in found}) > 1]
-    stores = len({one.store for one in found}) > 1
+    places = _places({one.store for one in found})
+    studies = len({(one.store, one.study) for one in found}) > len(places)
     taken: dict[str, int] = {}
     for one in found:
         parts = [one.name, *(_part(key, one.question[key]) for key in varied)]
-        if stores:
-            parts.append(Path(one.store).stem)
+        if len(places) > 1:
+            parts.append(places[one.store])
+        if studies:
+            parts.append(one.study)
         name = " · ".join(part for part in parts if part)
         taken[name] = taken.get(name, 0) + 1
         name = name if taken[name] == 1 else f"{name} ({taken[name]})"
         pairs = None if one.pairs is None else replace(one.pairs, name=name)
         yield replace(one, name=name, dist=replace(one.dist, name=name), pairs=pairs)
+
+
+def _places(stores: set[str]) -> dict[str, str]:
+    """A short name for every store: its file's, with the folder where that is not enough."""
+    stems = {where: Path(where).stem for where in stores}
+    twice = {stem for stem in stems.values() if list(stems.values()).count(stem) > 1}
+    return {where: f"{Path(where).parent.name}/{stem}" if stem in twice else stem for where, stem in stems.items()}
 
 
 def _part(key: str, value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,8 +35,8 @@ class Facts:
         return sum(n for (_, arithmetic, _), n in self.proofs.items() if arithmetic == "claim")
 
 
-def facts(store: Store) -> Facts:
-    """What the store says of itself, read in one moment."""
+def facts(store: Store, studies: Collection[str] = ()) -> Facts:
+    """What the store says of itself, read in one moment; plans and progress of these studies, or of all."""
     radii = schema.radii.c
     with store.read() as connection:
         bodies = connection.execute(select(schema.environments.c.body)).scalars().all()
@@ -54,11 +55,11 @@ def facts(store: Store) -> Facts:
         first, last = connection.execute(select(func.min(radii.finished), func.max(radii.finished))).one()
     return Facts(
         where=store.where,
-        studies=store.studies(),
+        studies={name: body for name, body in store.studies().items() if not studies or name in studies},
         classifiers=tuple(store.classifiers()),
         environments=tuple(Environment(**json.loads(body)) for body in bodies),
         alarms=tuple(store.alarms()),
-        progress=tuple(store.progress()),
+        progress=tuple(one for name in studies or (None,) for one in store.progress(name)),
         proofs={(p, a, t or ""): n for p, a, t, n in proofs},
         evidence={row[0]: row[1] for row in evidence},
         reasons={row[0]: row[1] for row in reasons},

@@ -25,6 +25,15 @@ if TYPE_CHECKING:
     from radii.data import Dataset
 
 
+@dataclass(frozen=True)
+class Choice:
+    """A store, or a study in it, that a reader of the live page may look at."""
+
+    value: str
+    text: str
+    chosen: bool = False
+
+
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """What a reader may choose of a report; `eps` is taken from the data unless given, `data` adds the originals."""
@@ -33,8 +42,8 @@ class Options:
     confidence: float = 0.95
     data: tuple[Dataset, ...] = ()
     live: bool = False
-    stores: tuple[str, ...] = ()
-    chosen: tuple[str, ...] = ()
+    state: str = ""
+    choices: tuple[Choice, ...] = ()
 
 
 def html(content: Content, options: Options | None = None) -> str:
@@ -45,7 +54,7 @@ def html(content: Content, options: Options | None = None) -> str:
     found = payload(content, eps, chosen.confidence, pictures)
     compared = tables.comparisons(content)
     found["compare"] = [list(row) for row in compared.rows]
-    found["live"] = chosen.live
+    found |= {"live": chosen.live, "state": chosen.state}
     text: str = _template().render(
         content=content,
         eps=eps,
@@ -65,8 +74,7 @@ def html(content: Content, options: Options | None = None) -> str:
         script=_resource("page.js"),
         policy=policy(live=chosen.live),
         live=chosen.live,
-        stores=chosen.stores,
-        chosen=chosen.chosen,
+        choices=chosen.choices,
         version=__version__,
         made=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
     )
@@ -135,10 +143,15 @@ def banner(content: Content) -> Banner:
 
 def datasets_for(content: Content, source: str, root: str | Path | None = None) -> tuple[Dataset, ...]:
     """The data sets of the splits that a content speaks of, for the pictures of the originals."""
+    splits: Iterable[Any] = dict.fromkeys(one.question["split"] for one in content.series)
+    return tuple(_loaded(source, split, root) for split in splits)
+
+
+@cache
+def _loaded(source: str, split: str, root: str | Path | None) -> Dataset:
     from radii.data import load_dataset
 
-    splits: Iterable[Any] = dict.fromkeys(one.question["split"] for one in content.series)
-    return tuple(load_dataset(source, split=split, root=root) for split in splits)
+    return load_dataset(source, split=split, root=root)
 
 
 @cache

@@ -104,7 +104,7 @@ def _series(one: Series, position: int, pictures: Mapping[str, Shown], form: tup
     else:
         prediction = rows["prediction"].astype("Float64").to_numpy(dtype=float, na_value=np.nan)
         data |= _columns(dist) | {"index": rows["index"].tolist(), "prediction": _whole(prediction)}
-    data["witness"] = {str(place): _picture(pictures[key]) for place, key in enumerate(rows["key"]) if key in pictures}
+    data["witness"] = {str(place): as_row(pictures[key]) for place, key in enumerate(rows["key"]) if key in pictures}
     if one.pairs is not None and how == "listed":
         data["pairs"] = _pairs(one, one.pairs)
     return data
@@ -153,7 +153,8 @@ def _keys(one: Series, many: bool) -> list[str]:
     return [str(key) for key in one.rows["key"].to_numpy()[known[:LISTED] if many else known]]
 
 
-def _picture(found: Shown) -> list[Any]:
+def as_row(found: Shown) -> list[Any]:
+    """The prediction, distance and pictures of a witness as the page's script takes them."""
     return [found.prediction, up(found.distance), found.witness, found.original, found.change]
 
 

@@ -1,45 +1,26 @@
-"""The report as a live, read-only page: the server reads stores and answers three addresses, nothing else."""
+"""The report as a live, read-only page: the server reads stores and answers four addresses, nothing else."""
 
 from __future__ import annotations
 
 import asyncio
 import hmac
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from radii import _check
 from radii.errors import InputError, RadiiError
-from radii.report.content import gather, opened
-from radii.report.page import Options, html, policy
-from radii.store import schema
+from radii.report.content import opened
+from radii.report.page import policy
+from radii.report.payload import as_row
+from radii.report.pixels import shown
+from radii.report.watch import LOOK_EVERY, LOOPBACK, Reader, Served, state
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 COOKIE = "radii-token"
-_LOOK_EVERY = 1.0  # seconds between two looks at a store
-
-
-@dataclass(frozen=True, kw_only=True)
-class Served:
-    """What is served to whom: stores are named by their number only, so no request can name a file."""
-
-    stores: tuple[str, ...]
-    host: str = "127.0.0.1"
-    token: str | None = None
-
-    def __post_init__(self) -> None:
-        if not self.stores:
-            raise InputError("serve: expected at least one store, got none")
-        if self.host not in LOOPBACK and len(self.token or "") < 16:
-            raise InputError(
-                f"--host {self.host}: expected a token of at least 16 characters for a host that others can reach; "
-                "give one with --token"
-            )
 
 
 def make_app(served: Served) -> Starlette:
@@ -49,17 +30,22 @@ def make_app(served: Served) -> Starlette:
     from starlette.responses import PlainTextResponse
     from starlette.routing import Route
 
+    reader = Reader(served)
+
     async def page(request: Request) -> Response:
-        return await asyncio.to_thread(_page, served, request)
+        return await asyncio.to_thread(_page, reader, request)
+
+    async def witness(request: Request) -> Response:
+        return await asyncio.to_thread(_witness, reader, request)
 
     async def events(request: Request) -> Response:
-        return _events(served, request)
+        return await _events(reader, request)
 
     async def health(_: Request) -> Response:
         return PlainTextResponse("ok")
 
-    routes = [Route(path, handler, methods=["GET"]) for path, handler in (("/", page), ("/events", events))]
-    app = Starlette(routes=[*routes, Route("/health", health, methods=["GET"])])
+    handlers = {"/": page, "/events": events, "/witness": witness, "/health": health}
+    app = Starlette(routes=[Route(path, handler, methods=["GET"]) for path, handler in handlers.items()])
     app.add_middleware(_Gate, served=served)
     return app
 
@@ -119,60 +105,54 @@ def _policy() -> bytes:
     return f"{policy(live=True)}; frame-ancestors 'none'".encode()
 
 
-def _chosen(served: Served, request: Request) -> tuple[str, ...]:
-    """The stores asked for, by number; the first one without a question."""
-    numbers = request.query_params.getlist("store") or ["0"]
-    known = {str(i): where for i, where in enumerate(served.stores)}
-    picked = [known[number] for number in numbers if number in known]
-    if not picked:
-        raise InputError(f"store: expected a number from 0 to {len(known) - 1}, got {numbers[0]!r}")
-    return tuple(dict.fromkeys(picked))
-
-
-def _page(served: Served, request: Request) -> Response:
+def _page(reader: Reader, request: Request) -> Response:
     from starlette.responses import HTMLResponse, PlainTextResponse
 
     try:
-        chosen = _chosen(served, request)
-        options = Options(live=True, stores=served.stores, chosen=chosen)
-        return HTMLResponse(html(gather(chosen, title="Live robustness report"), options))
+        return HTMLResponse(reader.kept(reader.asked(request.query_params.getlist("store"))).page)
     except RadiiError as error:
         return PlainTextResponse(str(error), status_code=404)
 
 
-def _events(served: Served, request: Request) -> Response:
+def _witness(reader: Reader, request: Request) -> Response:
+    """The pictures of one witness, named by its place in the page; a place that means another input now is refused."""
+    from starlette.responses import JSONResponse, PlainTextResponse
+
+    try:
+        kept = reader.kept(reader.asked(request.query_params.getlist("store")))
+        series, row, index = (int(request.query_params[name]) for name in ("series", "row", "index"))
+        one = kept.content.series[range(len(kept.content.series))[series]]
+        found = one.rows.iloc[range(len(one.rows))[row]]
+        if int(found["index"]) != index:
+            raise InputError("witness: expected an input of this page, got one of an older page")
+        with opened(one.source) as store:
+            pictures = list(shown(store, [str(found["key"])], kept.originals))
+    except (RadiiError, KeyError, ValueError, IndexError):
+        return PlainTextResponse("no such witness", status_code=404)
+    return JSONResponse(as_row(pictures[0])) if pictures else PlainTextResponse("no picture", status_code=404)
+
+
+async def _events(reader: Reader, request: Request) -> Response:
     from starlette.responses import PlainTextResponse, StreamingResponse
 
     try:
-        chosen = _chosen(served, request)
+        parts = await asyncio.to_thread(reader.asked, request.query_params.getlist("store"))
     except RadiiError as error:
         return PlainTextResponse(str(error), status_code=404)
 
     async def stream() -> AsyncIterator[str]:
-        last = await asyncio.to_thread(_state, chosen)
+        # What the reader has seen: told by the page at first, by the last event after a lost connection.
+        last = request.headers.get("last-event-id") or request.query_params.get("seen")
         yield "retry: 2000\n\n"
+        waited = 0.0
         while not await request.is_disconnected():
-            await asyncio.sleep(_LOOK_EVERY)
-            now = await asyncio.to_thread(_state, chosen)
-            yield "event: change\ndata: 1\n\n" if now != last else ": still here\n\n"
-            last = now
+            await asyncio.sleep(LOOK_EVERY)
+            waited += LOOK_EVERY
+            now = await asyncio.to_thread(state, parts)
+            if now == last or waited < reader.pause(parts):
+                yield ": still here\n\n"
+                continue
+            last, waited = now, 0.0
+            yield f"event: change\nid: {now}\ndata: 1\n\n"
 
     return StreamingResponse(stream(), media_type="text/event-stream")
-
-
-def _state(stores: Sequence[str]) -> list[tuple[Any, ...]]:
-    """A few numbers that change whenever a result, a plan or an alarm is added."""
-    from sqlalchemy import func, select
-
-    found: list[tuple[Any, ...]] = []
-    for where in stores:
-        with opened(where) as store, store.read() as connection:
-            radii = connection.execute(
-                select(func.count(), func.max(schema.radii.c.finished)).select_from(schema.radii)
-            )
-            others = [connection.execute(select(func.count()).select_from(t)).scalar_one() for t in _WATCHED]
-            found.append((*radii.one(), *others))
-    return found
-
-
-_WATCHED = (schema.plans, schema.alarms)

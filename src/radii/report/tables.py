@@ -127,10 +127,10 @@ def comparisons(content: Content, permutations: int = 999) -> Table:
 
 def identity(content: Content) -> Table:
     """Which networks were measured, by content, and what was asked of them."""
-    prints = {c.name: c for facts in content.facts for c in facts.classifiers}
+    prints = {(facts.where, c.name): c for facts in content.facts for c in facts.classifiers}
     rows = []
     for one in content.series:
-        record = prints[str(one.question["classifier"])]
+        record = prints[one.store, str(one.question["classifier"])]
         asked = " ".join(str(one.question[key]) for key in ("property", "norm"))
         asked += (
             f", {_brief(one.question['property_parameters'])}" if one.question["property_parameters"] != "{}" else ""

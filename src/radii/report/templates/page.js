@@ -210,7 +210,7 @@ function middle(list) {
 
 let dots = [];
 function drawDots() {
-  const list = shownSeries(), step = Math.max(46, Math.min(220, 834 / Math.max(1, list.length))), w = Math.max(900, 66 + step * list.length), h = 400;
+  const list = shownSeries(), step = Math.max(46, Math.min(400, 834 / Math.max(1, list.length))), w = Math.max(900, 66 + step * list.length), h = 400;
   const top = S.view, sets = list.map(([s]) => rows(s).filter(r => (r.lo || 0) <= top)), Y = v => 8 + (h - 48) * (1 - v / top);
   const svg = frame($("dots"), w, h, "Radii of single inputs by network", [], ticks(top).map(t => [fmt(t), Y(t)]), "", "radius ε");
   svg.setAttribute("tabindex", "0");
@@ -234,7 +234,7 @@ function drawDots() {
       const x = mid + (((r.i * 0.618034) % 1) - .5) * step * .64, y = Y(r.st === wrong ? 0 : unproven ? r.up : r.lo || 0);
       if (r.st !== wrong && r.up !== null && r.lo !== null) g.append(el("line", {class: "s", x1: x, x2: x, y1: y, y2: Y(Math.min(top, r.up))}));
       const shape = r.st === wrong ? el("path", {class: "dot s", "stroke-width": 1.6, d: `M${x - 3.5} ${y - 3.5}l7 7m0-7l-7 7`}) :
-        unproven ? el("path", {class: "dot h", "stroke-width": 1.4, d: `M${x} ${y + 5}l4.5 -8h-9z`}) : r.up === null ? el("path", {class: "dot h", "stroke-width": 1.4, d: `M${x} ${y - 5}l4.5 8h-9z`}) : el("circle", {class: "dot f", cx: x, cy: y, r: 3});
+        unproven ? el("path", {class: "dot h", "stroke-width": 1.4, d: `M${x} ${y + 5}l4.5 -8h-9z`}) : r.up === null ? el("path", {class: "dot h", "stroke-width": 1.4, d: `M${x} ${y - 5}l4.5 8h-9z`}) : el("circle", {class: "dot f", cx: x, cy: y, r: total > 3000 ? 1.8 : 3});
       shape.dataset.k = dots.length;
       dots.push({s, r, shape});
       g.append(shape);
@@ -464,7 +464,9 @@ function renew(data) {
 }
 // Live: the server says that something changed; the same page is asked for again and its parts are exchanged.
 if (D.live) {
-  const source = new EventSource("/events" + location.search), say = t => { if ($("live")) $("live").textContent = t; };
+  const asked = new URLSearchParams(location.search);
+  asked.set("seen", D.state);
+  const source = new EventSource("/events?" + asked), say = t => { if ($("live")) $("live").textContent = t; };
   let busy = false;
   source.addEventListener("open", () => say("live"));
   source.addEventListener("error", () => say("connection lost; trying again"));
