@@ -160,7 +160,7 @@ class Network:
             lost = lost + a.abs() @ (gamma(self._terms(node)) * self.gross[index] + gamma(node.size) * fixed.abs())
             lost = lost + 2 * U * constant.abs()
             for i, part in zip(node.inputs, node.operator.adjoint(a.reshape(count, *node.shape), shapes)):
-                send(i, part.reshape(count, -1))
+                send(i, part.reshape(count, self.graph.nodes[i].size))
         a = pending.get(0, wanted.new_zeros((count, self.graph.nodes[0].size)))
         center = self.ball.center
         lost = lost + gamma(len(center)) * (a.abs() @ center.abs() + constant.abs()) + TINY

@@ -169,7 +169,8 @@ class _Reader:
         low = ends[0].scatter(1, at, ends[0].gather(1, at).maximum(zero))
         high = ends[1].scatter(1, at, ends[1].gather(1, at).minimum(zero))
         n = ends[0].shape[1]
-        both = torch.stack([low, ends[0]], 1).reshape(-1, n), torch.stack([ends[1], high], 1).reshape(-1, n)
+        shape = (2 * len(row), n)
+        both = torch.stack([low, ends[0]], 1).reshape(shape), torch.stack([ends[1], high], 1).reshape(shape)
         return row.repeat_interleave(2), both
 
 

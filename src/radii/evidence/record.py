@@ -70,7 +70,7 @@ class Recorder:
 
     def proved(self, log: TreeLog, radius: float) -> None:
         """Takes note of the tree that shows the largest radius so far."""
-        if radius > 0 and (self._best is None or radius > self._radius or (log is self._best)):
+        if radius > self._radius:
             self._best, self._radius = log, radius
 
     def _where(self, net: Condensed) -> list[tuple[int, Tensor]]:
