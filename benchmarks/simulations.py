@@ -20,6 +20,7 @@ from radii.stats.goodness import goodness
 from radii.stats.guarantee import class_claims
 from radii.stats.networks import pairwise_tests, ranking
 from radii.stats.paired import mcnemar, paired
+from radii.stats.papertests import ks_two_sample, lognormal_ks, welch
 from radii.stats.permutation import two_sample
 
 Rng = np.random.Generator
@@ -172,6 +173,17 @@ def bands_case(how: Measuring) -> Case:
     return case
 
 
+def paper_case(how: Measuring) -> Case:
+    """The paper's plain tests on lower ends: two alike samples, and log-normal radii tested for log-normality."""
+
+    def case(rng: Rng, n: int, k: int) -> dict[str, bool]:
+        a, b = (how.ends(rng.lognormal(LOG_MEAN, LOG_STD, n), rng).low for _ in range(2))
+        tests = {"log-normality": lognormal_ks(a), "two samples": ks_two_sample(a, b), "means": welch(a, b)}
+        return {name: test.verdict() == "rejected" for name, test in tests.items()}
+
+    return case
+
+
 def as_distribution(ends: Ends) -> Distribution:
     """The distribution of simulated ends, with the positions as ids."""
     right = np.isfinite(ends.low)
@@ -194,6 +206,7 @@ def levels() -> dict[str, Case]:
         found[f"networks | {how.name}"] = networks_case(with_wrong(how, WRONG))
         found[f"classes | {how.name}"] = classes_case(with_wrong(how, WRONG))
         found[f"bands | {how.name}"] = bands_case(with_wrong(how, WRONG))
+        found[f"as in the paper | {how.name}"] = paper_case(how)
     for family in FAMILIES:
         for how in MEASURINGS:
             if how.step or family != "gamma":  # 256 incomplete gamma functions a sample take too long
