@@ -1,11 +1,13 @@
 """VNN-COMP 2021 instances: how many are solved, and none against the expected verdict.
 
     python benchmarks/bench_vnncomp.py [FOLDER] [--only acasxu] [--seconds 20] [--verifier native] [--most 10]
-                                       [--command] [--json out.json]
+                                       [--command [--slack 1]] [--json out.json]
 
 FOLDER holds one folder a benchmark, each with `instances.csv`. Without `--command` all instances run in this process
 and the seconds are CPU seconds of the verifier; with it each one is a `radii verify` of its own, as a user types it,
-and the seconds are wall-clock with start-up. Every `sat` is replayed in onnxruntime from its printed text. Exits with 1
+and the seconds are CPU seconds of that process with its start-up (one thread). `--slack 4` gives it four times the
+limit by the wall clock, for a machine with other work to do; the limit in CPU seconds stays. Instances that are in the
+file of `--json` already are not run again. Every `sat` is replayed in onnxruntime from its printed text. Exits with 1
 when a verdict contradicts the expected one or a counterexample does not replay.
 """
 
@@ -15,6 +17,9 @@ import argparse
 import csv
 import gc
 import json
+import math
+import resource
+import signal
 import subprocess
 import sys
 import time
@@ -24,12 +29,11 @@ from typing import Any
 
 import numpy as np
 
-from radii import api
 from radii.cli.verify import solve
 from radii.decide import replay_spec
 from radii.formats import assignment_text, read_vnnlib, read_witness
 from radii.models import load_classifier
-from radii.study.ask import Ask
+from radii.verifiers.catalogue import make
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "vnncomp2021"
 SOLVED = ("sat", "unsat")
@@ -56,21 +60,35 @@ def main() -> int:
     """Print one line an instance, then the counts."""
     options = arguments()
     results: list[dict[str, Any]] = []
+    known = kept(options.json)
     for folder in sorted(path.parent for path in options.folder.glob("*/instances.csv")):
         if options.only and folder.name not in options.only:
             continue
         with (folder / "instances.csv").open() as file:
             rows = [r for r in csv.DictReader(file) if options.match in r["onnx"] + " " + r["vnnlib"]]
         for row in rows[: options.most]:
-            results.append(instance(folder, row, options))
+            results.append(known.get((folder.name, name_of(row))) or instance(folder, row, options))
             print(
                 "{benchmark} {name} {verdict} (expected {expected}) {seconds:.1f} s {fault}".format(**results[-1]),
                 flush=True,
             )
+            keep(options.json, {"instances": results})
     summary = summarise(results, options)
-    if options.json is not None:
-        options.json.write_text(json.dumps({"summary": summary, "instances": results}, indent=1))
+    keep(options.json, {"summary": summary, "instances": results})
     return 1 if summary["faults"] else 0
+
+
+def kept(file: Path | None) -> dict[tuple[str, str], dict[str, Any]]:
+    """What an earlier run has found, by benchmark and name."""
+    rows = json.loads(file.read_text())["instances"] if file is not None and file.is_file() else []
+    return {(row["benchmark"], row["name"]): row for row in rows}
+
+
+def keep(file: Path | None, values: dict[str, Any]) -> None:
+    """Write the results so far, if a file was asked for."""
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(values, indent=1))
 
 
 def arguments() -> argparse.Namespace:
@@ -83,6 +101,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--verifier", default="native")
     parser.add_argument("--most", type=int, default=None, help="instances of each benchmark")
     parser.add_argument("--command", action="store_true", help="run `radii verify` in a process of its own")
+    parser.add_argument("--slack", type=float, default=1.0, help="wall-clock limit of the command in limits")
     parser.add_argument("--json", type=Path, default=None)
     options = parser.parse_args()
     if not any(options.folder.glob("*/instances.csv")):
@@ -95,16 +114,20 @@ def instance(folder: Path, row: dict[str, str], options: argparse.Namespace) -> 
     begun = time.perf_counter()
     model, query = folder / row["onnx"], folder / row["vnnlib"]
     cpu, verdict, text = (by_command if options.command else in_process)(model, query, options)
-    seconds = time.perf_counter() - begun if options.command else cpu
     return {
         "benchmark": folder.name,
-        "name": f"{Path(row['onnx']).stem} {Path(row['vnnlib']).name.removesuffix('.gz')}",
+        "name": name_of(row),
         "expected": row["expected"],
         "verdict": verdict,
-        "seconds": seconds,
+        "seconds": cpu,
         "wall": time.perf_counter() - begun,
         "fault": fault(model, query, verdict, row["expected"], text),
     }
+
+
+def name_of(row: dict[str, str]) -> str:
+    """What an instance is called: network and specification."""
+    return f"{Path(row['onnx']).stem} {Path(row['vnnlib']).name.removesuffix('.gz')}"
 
 
 @lru_cache(maxsize=2)
@@ -118,7 +141,7 @@ def in_process(model: Path, query: Path, options: argparse.Namespace) -> tuple[f
     gc.collect()
     problem, classifier = read_vnnlib(query), network(model)
     deadline: Any = CpuDeadline(options.seconds)
-    verdict, witness = solve(problem, classifier, api.decider(Ask.of({"verifier": options.verifier})), deadline)
+    verdict, witness = solve(problem, classifier, make(options.verifier), deadline)
     spent = deadline.spent
     if witness is None:
         return spent, verdict, ""
@@ -126,14 +149,29 @@ def in_process(model: Path, query: Path, options: argparse.Namespace) -> tuple[f
 
 
 def by_command(model: Path, query: Path, options: argparse.Namespace) -> tuple[float, str, str]:
-    """The same through `radii verify`; the CPU seconds are not known."""
+    """The same through `radii verify`; the CPU seconds are those of the whole process."""
     command = [sys.executable, "-m", "radii.cli.main", "verify", str(query), "--network", f"N={model}"]
-    command += ["--timeout", str(options.seconds), "--verifier", options.verifier]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command += ["--timeout", str(options.seconds * options.slack), "--verifier", options.verifier]
+    before = children_cpu()
+    most = math.ceil(options.seconds) + 1  # the command itself takes a second beyond its limit
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (most, most + 1))
+
+    done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=limited)
+    spent = children_cpu() - before
+    if -done.returncode in (signal.SIGXCPU, signal.SIGKILL):
+        return spent, "timed-out", ""
     if done.returncode:
-        return 0.0, "error", done.stderr.strip()[-200:]
+        return spent, "error", done.stderr.strip()[-200:]
     verdict, _, text = done.stdout.partition("\n")
-    return 0.0, verdict, text
+    return spent, verdict, text
+
+
+def children_cpu() -> float:
+    """CPU seconds of all processes that this one has waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def fault(model: Path, query: Path, verdict: str, expected: str, text: str) -> str:

@@ -178,6 +178,41 @@ def test_the_clock_stops_a_solver_that_does_not_look_at_it() -> None:
     assert (done.returncode, done.stdout) == (0, "timed-out\n")
 
 
+def test_only_what_a_query_needs_is_loaded(tmp_path: Path, model: Path) -> None:
+    """The seconds of a solver count from its start, and statistics, stores and pictures take one or two of them."""
+    query = SpecQuery(np.zeros(2), np.zeros(2), OutputSpec((Clause(np.zeros((1, 3)), np.zeros(1)),)))
+    path = tmp_path / "q.vnnlib"
+    path.write_text(spec_text(query))
+    script = (
+        "import sys\nfrom radii.cli.main import run\n"
+        f"assert run(['verify', {str(path)!r}, '--network', {str(model)!r}]) == 0\n"
+        "heavy = ('radii.store', 'radii.stats', 'radii.report', 'scipy.stats', 'sqlalchemy', 'pandas', 'matplotlib')\n"
+        "print([name for name in heavy if name in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[0] == "sat", done.stderr
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_questions_of_the_solver_database() -> None:
+    """Thirteen commands; the version is the first line, alone, and every answer is one of the permitted words."""
+    from radii import __version__
+
+    def lines(*words: str) -> list[str]:
+        done = subprocess.run([sys.executable, "-m", "radii.cli.main", *words], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    assert lines("--name") == ["radii"]
+    assert lines("--version") == [__version__]
+    low, high = map(int, lines("supports", "--onnx-opset-versions"))
+    assert low < high
+    assert len(lines("supports", "--vnnlib-versions")) == 2
+    assert lines("supports", "--optimised-disjunctive-reasoning")[0] in ("true", "false")
+    assert lines("supports", "--serialise-assignments") == ["true"]
+    assert lines("supports", "--arithmetic-complexity-theories") == ["BND", "OUTC"]
+
+
 def test_what_radii_supports() -> None:
     first, last = map(int, capability("onnx_opset_versions"))
     assert first <= 8 < 17 <= last

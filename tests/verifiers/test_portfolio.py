@@ -6,14 +6,26 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from nets import f32, mlp
+from nets import Net, f32, mlp
 
 from radii.decide import Budget
 from radii.errors import InputError
-from radii.problem import Answer, Clause, Instance, OutputSpec, Query, Reason, SpecQuery, Verdict
+from radii.problem import (
+    Answer,
+    Classification,
+    Clause,
+    Instance,
+    OutputSpec,
+    Query,
+    Reason,
+    SpecQuery,
+    Standard,
+    Verdict,
+)
 from radii.verifiers.incomplete import AttackOnly, BoundsOnly
 from radii.verifiers.milp import Milp
 from radii.verifiers.portfolio import Portfolio
+from radii.verifiers.smt import Smt
 
 
 @dataclass(frozen=True)
@@ -80,6 +92,54 @@ def test_specifications_go_to_members_that_take_them():
     assert Portfolio((AttackOnly(), Milp())).decide_spec(network, spec, Budget(20)).verdict is Verdict.ROBUST
     nobody = Portfolio((AttackOnly(),)).decide_spec(network, spec, Budget(20))
     assert nobody.reason is Reason.UNSUPPORTED
+
+
+@dataclass(frozen=True)
+class Refuser:
+    """Takes nothing, as a verifier of another package may say it."""
+
+    identity: str = "refuser"
+    proves: bool = True
+    refutes: bool = True
+
+    def decide(self, classifier, queries, budget):
+        raise InputError("refuser: expected another property")
+
+    def decide_spec(self, classifier, query, budget):
+        raise InputError("refuser: expected another specification")
+
+
+def test_a_member_that_refuses_does_not_stop_the_cascade():
+    network, instance = network_and_instance()
+    box = SpecQuery(np.zeros(3), np.ones(3), OutputSpec((Clause(np.array([[1.0, 0, 0]]), np.array([-1e6])),)))
+    cascade = Portfolio((Refuser(), BoundsOnly(), Milp()))
+    (answer,) = cascade.decide(network, [Query(instance, 0.001, Standard(50.0))], Budget(20))
+    assert answer.verdict is Verdict.ROBUST
+    assert cascade.decide_spec(network, box, Budget(20)).verdict is Verdict.ROBUST
+    (nobody,) = Portfolio((Refuser(),)).decide(network, [Query(instance, 0.1)], Budget(20))
+    assert (nobody.reason, "another property" in nobody.detail) == (Reason.UNSUPPORTED, True)
+
+
+def test_misuse_is_still_refused():
+    network, instance = network_and_instance()
+    cascade = Portfolio((BoundsOnly(), Milp()))
+    with pytest.raises(InputError, match=r"shape|values|inputs"):
+        cascade.decide(network, [Query(Instance(f32([0.1, 0.2]), 0), 0.1)], Budget(20))
+    with pytest.raises(InputError, match="target"):
+        cascade.decide(network, [Query(instance, 0.1, Classification(7))], Budget(20))
+    spec = OutputSpec((Clause(np.array([[1.0, 0, 0]]), np.zeros(1)),))
+    with pytest.raises(InputError, match="another network"):
+        cascade.decide_spec(network, SpecQuery(np.zeros(2), np.ones(2), spec), Budget(20))
+
+
+def test_operators_without_a_form_are_unsupported_not_an_error():
+    net = Net((3,))
+    net.add("Sin")
+    network, x = net.build(3), f32([0.5, 0.4, 0.6])
+    for verifier in (Milp(), Smt(), BoundsOnly(), AttackOnly(), Portfolio((BoundsOnly(), Milp()))):
+        (answer,) = verifier.decide(network, [Query(Instance(x, 2), 0.1)], Budget(20))
+        assert answer.reason is Reason.UNSUPPORTED, verifier
+        assert "Sin" in answer.detail
 
 
 def test_identity_lists_the_members_and_none_is_refused():

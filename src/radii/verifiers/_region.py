@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radii.decide import replay, replay_spec
-from radii.errors import InputError
+from radii.errors import InputError, UnsupportedOperator
 from radii.models.classifier import Classifier
 from radii.models.graph import Graph
 from radii.problem import LINF, Classification, Domain, Lipschitz, Norm, OutputSpec, Query, SpecQuery, Witness
@@ -117,15 +117,20 @@ def ask(classifier: Classifier, query: Query, norms: tuple[str, ...]) -> Questio
     return Question(classifier, region, spec, confirm, obstacle)
 
 
-def ask_spec(
-    classifier: Classifier, query: SpecQuery, missing: Callable[[Graph], Sequence[str]] = unsupported
-) -> Question:
-    """A specification as a question about logits; `missing` names the operators that the verifier does not know."""
+def check_spec(classifier: Classifier, query: SpecQuery) -> None:
+    """Raises `InputError` when the specification was written for another network."""
     if query.lower.size != classifier.size or query.spec.outputs != classifier.classes:
         raise InputError(
             f"query: expected {classifier.size} inputs and {classifier.classes} outputs as {classifier!r} has, "
             f"got {query.lower.size} and {query.spec.outputs}; it was written for another network"
         )
+
+
+def ask_spec(
+    classifier: Classifier, query: SpecQuery, missing: Callable[[Graph], Sequence[str]] = unsupported
+) -> Question:
+    """A specification as a question about logits; `missing` names the operators that the verifier does not know."""
+    check_spec(classifier, query)
     region = Region.box(query)
 
     def confirm(x: Any) -> Witness | None:
@@ -140,7 +145,10 @@ def _obstacle(
     spec: OutputSpec,
     missing: Callable[[Graph], Sequence[str]] = unsupported,
 ) -> str:
-    names = missing(classifier.graph)
+    try:
+        names = missing(classifier.graph)
+    except UnsupportedOperator as error:  # the graph itself cannot be read
+        return str(error)
     if names:
         return f"no piecewise-linear form for {', '.join(names)}"
     if region.empty:

@@ -16,6 +16,7 @@ from radii.bounds.bound import bound
 from radii.bounds.lowered import unbounded
 from radii.bounds.region import Region
 from radii.decide import Budget, Clock, replay
+from radii.errors import UnsupportedOperator
 from radii.models.classifier import Classifier
 from radii.problem import Answer, Classification, Norm, Proof, Query, Reason
 from radii.verifiers.margins import margins
@@ -47,6 +48,8 @@ class AttackOnly:
 
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
         """One answer a query; queries of one norm and target share a batch, each instance is attacked once."""
+        if unreadable := _unreadable(classifier):
+            return [Answer.unknown(Reason.UNSUPPORTED, unreadable) for _ in queries]
         answers: dict[int, Answer] = {}
         groups: dict[tuple[Norm, int | None], list[int]] = defaultdict(list)
         for i, query in enumerate(queries):
@@ -102,6 +105,8 @@ class BoundsOnly:
 
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
         """One answer a query; balls of one norm are bounded together."""
+        if unreadable := _unreadable(classifier):
+            return [Answer.unknown(Reason.UNSUPPORTED, unreadable) for _ in queries]
         answers: dict[int, Answer] = {}
         missing = unbounded(classifier.graph)
         groups: dict[tuple[Norm, int | None], list[int]] = defaultdict(list)
@@ -139,6 +144,15 @@ def _bounded(least: float, cost: dict[str, Any]) -> Answer:
     if least > 0:
         return Answer.robust(Proof("linear bounds", "real"), **cost)
     return Answer.unknown(Reason.INCOMPLETE, f"the bounds promise a margin of {least:.3g} only", **cost)
+
+
+def _unreadable(classifier: Classifier) -> str:
+    """Which operators keep the network's graph from being read; empty when it can be."""
+    try:
+        _ = classifier.graph
+    except UnsupportedOperator as error:
+        return str(error)
+    return ""
 
 
 def _unsupported(query: Query) -> Answer:

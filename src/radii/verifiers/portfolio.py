@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from radii.decide import Budget, Decider, SpecDecider
-from radii.errors import Contradiction, InputError, UnsupportedOperator
+from radii.errors import Contradiction, InputError, ToolMissing
 from radii.models.classifier import Classifier
-from radii.problem import Answer, Query, Reason, SpecQuery, Verdict
+from radii.problem import Answer, Classification, Query, Reason, SpecQuery, Verdict
+from radii.verifiers._region import check_spec
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Portfolio:
 
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
         """One answer a query, with what all members together spent on it."""
+        _check(classifier, queries)
         answers: dict[int, Answer] = {}
         for member in self.members:
             pending = [i for i in range(len(queries)) if i not in answers or answers[i].verdict is Verdict.UNKNOWN]
@@ -50,21 +52,41 @@ class Portfolio:
 
     def decide_spec(self, classifier: Classifier, query: SpecQuery, budget: Budget) -> Answer:
         """The first answer of a member that takes specifications."""
+        check_spec(classifier, query)
         answer: Answer | None = None
         for member in self.members:
             left = _left(answer, budget)
             if isinstance(member, SpecDecider) and left is not None:
-                answer = _joined(answer, member.decide_spec(classifier, query, left))
+                answer = _joined(answer, _ask_spec(member, classifier, query, left))
                 if answer.verdict is not Verdict.UNKNOWN:
                     break
         return answer or Answer.unknown(Reason.UNSUPPORTED, "no member of the portfolio takes specifications")
 
 
+def _check(classifier: Classifier, queries: Sequence[Query]) -> None:
+    """Refuses what no member could take, so that a member's own refusal can only mean that it does not support it."""
+    for query in queries:
+        classifier.check_inputs(query.instance.x, query.instance.label, strict=False)
+        if isinstance(query.property, Classification):
+            query.property.violations(classifier.classes, query.instance.label)
+
+
 def _ask(member: Decider, classifier: Classifier, queries: list[Query], budget: Budget) -> list[Answer]:
     try:
         return member.decide(classifier, queries, budget)
-    except UnsupportedOperator as error:  # the next member may know the operator
+    except ToolMissing:  # asked for by name: to go on without it would answer another question
+        raise
+    except InputError as error:  # the next member may know the operator or the property
         return [Answer.unknown(Reason.UNSUPPORTED, str(error)) for _ in queries]
+
+
+def _ask_spec(member: SpecDecider, classifier: Classifier, query: SpecQuery, budget: Budget) -> Answer:
+    try:
+        return member.decide_spec(classifier, query, budget)
+    except ToolMissing:
+        raise
+    except InputError as error:
+        return Answer.unknown(Reason.UNSUPPORTED, str(error))
 
 
 def _alike(pending: list[int], answers: dict[int, Answer], budget: Budget) -> list[list[int]]:
