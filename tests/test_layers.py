@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[1] / "src" / "radii"
 LEVELS: dict[str, int] = {
     "errors": 0,
     "_check": 0,
+    "_html": 0,
     "problem": 1,
     "runners": 1,
     "stats": 1,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
 from pathlib import Path
 
@@ -57,3 +58,22 @@ def test_a_model_card_is_exported(store: Path, tmp_path: Path, capfd: pytest.Cap
     text = capfd.readouterr().out
     assert "model-index" in text
     assert (tmp_path / "card.md").read_text(encoding="utf-8") == text
+
+
+def test_unknown_names_are_refused(store: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    store: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "r.html"
+    refusal = refused_here(capfd, "report", store, "-o", page, "--classifier", "bb")
+    assert "--classifier" in refusal
+    assert "'b'" in refusal
+    assert "--study" in refused_here(capfd, "report", store, "-o", page, "--study", "no study")
+    assert not page.exists()
+    assert run(["report", str(store), "-o", str(page), "--classifier", "b", "--study", "a study"]) == 0
+
+
+def test_a_port_in_use_is_one_line(store: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert "choose another port" in refused_here(capfd, "serve", store, "--port", port)
+    assert "existing file" in refused_here(capfd, "serve", store.parent / "absent.db")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from radii.cli.console import note
+
+if TYPE_CHECKING:
+    from radii.store import Selection
 
 FORMATS = {"html": ".html", "md": ".md", "pdf": ".pdf", "latex-tables": ".tex"}
 
@@ -35,10 +38,9 @@ def report(
     from radii._check import choice, epsilon
     from radii.errors import InputError
     from radii.report import documents
-    from radii.report.content import gather
-    from radii.report.page import Options, datasets_for, write_page
+    from radii.report.content import gather, named
+    from radii.report.page import Options, datasets_for
     from radii.stats._arrays import level
-    from radii.store import Selection
 
     level(confidence)
     endings = {ending: name for name, ending in FORMATS.items()}
@@ -47,21 +49,32 @@ def report(
     if target.is_dir() or not target.parent.is_dir():
         raise InputError(f"--output: expected a file in an existing folder, got {target}")
     size = None if eps is None else epsilon(eps, "--eps")
-    where = Selection(study=tuple(study or ()), classifier=tuple(classifier or ()))
+    where = _selection(stores, study or [], classifier or [])
     content = gather(stores, where, title=title)
     sets = datasets_for(content, data, root) if data else ()
     options = Options(eps=size, confidence=confidence, data=sets)
     if sets:
-        content = gather(stores, where, title=title, class_names=sets[0].class_names)
-    if kind == "html":
-        write_page(content, target, options)
-    elif kind == "pdf":
-        documents.write_pdf(content, target, options)
-    else:
-        text = (documents.markdown if kind == "md" else documents.latex_tables)(content, options)
-        target.write_text(text, encoding="utf-8")
+        content = named(content, sets[0].class_names)
+    documents.write(content, target, kind, options)
     for line in content.alarms:
         note(f"alarm: {line}")
     if content.empty:
         note("no finished radius in these stores: the report says so, and nothing else")
     note(f"{target}: {len(content.series)} networks, {target.stat().st_size / 1e6:.2f} MB")
+
+
+def _selection(stores: list[str], studies: list[str], classifiers: list[str]) -> Selection:
+    """The selection of these names; one that none of the stores has is refused with the nearest."""
+    from radii._check import choice
+    from radii.report.content import opened
+    from radii.store import Selection
+
+    known: dict[str, list[str]] = {"--study": [], "--classifier": []}
+    for address in stores:
+        with opened(address) as store:
+            known["--study"] += store.studies()
+            known["--classifier"] += (one.name for one in store.classifiers())
+    return Selection(
+        study=tuple(choice(name, "--study", known["--study"]) for name in studies),
+        classifier=tuple(choice(name, "--classifier", known["--classifier"]) for name in classifiers),
+    )

@@ -9,6 +9,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from radii._html import table
 from radii.errors import DataError
 from radii.problem import Domain, Instance
 
@@ -72,6 +73,13 @@ class Dataset:
     def __repr__(self) -> str:
         shape = "x".join(str(size) for size in self.shape)
         return f"Dataset({self.name} {self.split}: {len(self)} inputs of {shape}, {self.classes} classes)"
+
+    def _repr_html_(self) -> str:
+        """What the data set holds, for notebooks."""
+        counts = ", ".join(f"{name}: {n}" for name, n in zip(self.class_names, np.bincount(self.y).tolist()))
+        shape = "x".join(str(size) for size in self.shape)
+        rows = [("inputs", len(self)), ("shape", shape), ("domain", self.domain), ("inputs by class", counts)]
+        return table(f"data set {self.name} {self.split}".strip(), rows)
 
     def __len__(self) -> int:
         return len(self.x)

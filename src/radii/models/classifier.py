@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from radii._html import table
 from radii.errors import DataError, ModelError
 from radii.models.graph import Graph, Node
 from radii.models.inputs import as_batch, check_finite, suspicions
@@ -159,6 +160,18 @@ class Classifier:
     def __repr__(self) -> str:
         shape = "x".join(map(str, self.input_shape))
         return f"Classifier({self.name or self.fingerprint[:8]}: {shape} -> {self.classes})"
+
+    def _repr_html_(self) -> str:
+        """The network's identity and units, for notebooks."""
+        rows = [
+            ("input", "x".join(map(str, self.input_shape))),
+            ("classes", self.classes),
+            ("domain", self.domain),
+            ("fingerprint", self.fingerprint[:16]),
+            ("file", self.path),
+            *(("alarm", text) for text in self.alarms),
+        ]
+        return table(f"classifier {self.name}".strip(), rows)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Classifier) and self.fingerprint == other.fingerprint

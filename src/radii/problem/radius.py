@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from radii._html import table
 from radii.errors import Contradiction, InputError
 from radii.problem.answer import Proof, Witness
 
@@ -95,6 +96,20 @@ class Radius:
     def gap(self) -> float | None:
         """upper − lower, None when an end is absent."""
         return None if self.lower is None or self.upper is None else self.upper - self.lower
+
+    def _repr_html_(self) -> str:
+        """The radius as a table, for notebooks."""
+        rows = [
+            ("proven robust up to", None if self.lower is None else repr(self.lower)),
+            ("broken at", None if self.upper is None else repr(self.upper)),
+            ("status", self.status),
+            ("prediction", self.prediction),
+            ("witness taken for", None if self.witness is None else self.witness.prediction),
+            ("proof", None if self.proof is None else f"{self.proof.kind}, {self.proof.arithmetic} arithmetic"),
+            ("CPU seconds", self.cost.cpu_seconds),
+            ("note", self.note),
+        ]
+        return table("radius", rows)
 
     def narrow(self, other: Radius) -> Radius:
         """Both pieces of knowledge about the same input joined; raises `Contradiction` when they cannot both hold."""

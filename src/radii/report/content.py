@@ -80,6 +80,7 @@ class Content:
     facts: tuple[Facts, ...]
     class_names: tuple[str, ...] = ()
     title: str = "Robustness report"
+    origin: str = ""  # what a reader must know of where the radii come from, where no store tells it
 
     @property
     def empty(self) -> bool:
@@ -116,13 +117,27 @@ def gather(
             found += (replace(one, source=part.store, study=part.study) for one in series)
     if not known:
         raise StoreError("report: expected at least one store, got none")
-    found.sort(key=lambda one: _natural(one.name))
+    found.sort(key=lambda one: natural(one.name))
     return Content(tuple(_named(found)), tuple(known), tuple(class_names), title)
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
+def natural(name: str) -> list[tuple[int, str]]:
     """A key that puts net-2 before net-10."""
     return [(int(piece), "") if piece.isdecimal() else (-1, piece) for piece in re.split(r"(\d+)", name)]
+
+
+def named(content: Content, class_names: Sequence[str]) -> Content:
+    """The same content with names for its classes."""
+    names = tuple(class_names)
+    series = tuple(
+        replace(
+            one,
+            dist=replace(one.dist, class_names=names),
+            pairs=None if one.pairs is None else replace(one.pairs, class_names=names),
+        )
+        for one in content.series
+    )
+    return replace(content, series=series, class_names=names)
 
 
 def opened(address: str | Path | Store) -> AbstractContextManager[Store]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from radii import stats
+from radii._html import table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,6 +28,18 @@ class Distribution(stats.Distribution):
 
         return robust_accuracy_curve(self, ax, **options)
 
+    def report(self, path: str | Path, *others: Distribution, **options: Any) -> Path:
+        """Write a report of this distribution, beside others if given, and give its path back.
+
+        The ending chooses the format: .html, .md, .pdf or .tex. Options are `eps`, `confidence` and `title`. Pictures
+        of witnesses need a store: `radii report STORE`.
+        """
+        from radii.report.arrays import write_report
+
+        return write_report(path, (self, *others), **options)
+
     def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in self.summary().table())
-        return f"<table><caption>{escape(self.name or 'radii')}</caption>{rows}</table>"
+        """The summary and a small picture of the curve, for notebooks."""
+        from radii.report.arrays import small_curve
+
+        return table(self.name or "radii", self.summary().table()) + small_curve(self)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from radii.errors import InputError
 from radii.report import figures, tables
 from radii.report.content import Content
-from radii.report.page import Options, banner
+from radii.report.page import Options, banner, write_page
 from radii.report.style import blank, plain
 from radii.report.tables import Table
 
@@ -87,6 +87,20 @@ def write_pdf(content: Content, path: str | Path, options: Options | None = None
     except OSError as error:
         raise InputError(f"{target}: expected a file that can be written, got {error.strerror or error}") from None
     return target
+
+
+def write(content: Content, path: str | Path, kind: str, options: Options | None = None) -> Path:
+    """Write the report in one of the formats html, md, pdf and latex-tables, and give its path back."""
+    if kind == "html":
+        return write_page(content, path, options)
+    if kind == "pdf":
+        return write_pdf(content, path, options)
+    text = (markdown if kind == "md" else latex_tables)(content, options)
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: expected a file that can be written, got {error.strerror or error}") from None
+    return Path(path)
 
 
 def _tables(content: Content, options: Options) -> list[Table]:

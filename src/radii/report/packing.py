@@ -26,9 +26,15 @@ def packed(dist: Distribution, rows: pd.DataFrame, statuses: tuple[str, ...]) ->
         "seconds": _text(seconds, "<f4"),
         "label": _text(dist.label, "<i2"),
         "prediction": _text(prediction, "<i2"),
-        "index": _text(rows["index"].to_numpy(), "<i4"),
+        "index": _text(_whole(rows["index"]), "<i4"),
         "status": _text(np.array([place[name] for name in dist.status.tolist()]), "u1"),
     }
+
+
+def _whole(index: pd.Series[Any]) -> npt.NDArray[np.int64]:
+    """The numbers of the inputs, or their places where they are known by other names."""
+    whole = index.dtype.kind in "iu"
+    return index.to_numpy(dtype=np.int64) if whole else np.arange(len(index))
 
 
 def _text(values: npt.NDArray[Any], kind: str) -> str:

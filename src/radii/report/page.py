@@ -127,6 +127,8 @@ def banner(content: Content) -> Banner:
         warnings.append(f"{claims} lower ends rest on an external tool's word alone: they were not checked here.")
     if done < planned:
         warnings.append(f"Unfinished: {done} of {planned} planned radii are done; the rest is not in these figures.")
+    if content.origin:
+        warnings.append(content.origin)
     if content.empty:
         warnings.append("No radius is finished yet, so there is nothing to show.")
     if any(one.nearest for one in content.series):

@@ -51,7 +51,7 @@ def payload(content: Content, eps: float, confidence: float, pictures: Mapping[s
 
 def gathered_pictures(content: Content, originals: Originals, budget: int = PICTURES) -> dict[str, Shown]:
     """Witnesses by key, the most fragile inputs of every network first, until the budget of bytes is spent."""
-    sources = {one.store: one.source for one in content.series}
+    sources = {one.store: one.source for one in content.series if one.source != ""}
     found: dict[str, Shown] = {}
     left = budget
     many = sum(len(one.dist) for one in content.series) > MOST_ROWS

@@ -17,6 +17,7 @@ from radii.stats.fairness import disparity, gini, worst_class
 from radii.stats.networks import pairwise_tests
 
 MOST_COMPARED = 15
+_STOPS = ("timeouts", "memory_errors", "cancelled")
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def outcomes(content: Content) -> Table:
     rows = []
     for one in content.series:
         found = one.dist.summary()
-        stops = (int(one.rows[name].sum()) for name in ("timeouts", "memory_errors", "cancelled"))
+        stops = (int(one.rows[name].sum()) if name in one.rows else "–" for name in _STOPS)
         counts = (found.closed, found.open, found.robust, found.unsolved, found.misclassified)
         rows.append((one.name, *counts, *stops, _number(found.cpu_seconds)))
     reasons: dict[str, int] = {}
@@ -71,6 +72,7 @@ def outcomes(content: Content) -> Table:
             reasons[reason] = reasons.get(reason, 0) + count
     told = ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items()))
     note = f"Queries without an answer, by reason: {told}." if told else "No query was left without an answer."
+    note = note if content.facts else "What stopped the search is not recorded here."
     return Table("Time-outs and their causes", (*headers, "CPU s"), tuple(rows), note)
 
 
@@ -130,14 +132,15 @@ def identity(content: Content) -> Table:
     prints = {(facts.where, c.name): c for facts in content.facts for c in facts.classifiers}
     rows = []
     for one in content.series:
-        record = prints[one.store, str(one.question["classifier"])]
+        record = prints.get((one.store, str(one.question["classifier"])))
         asked = " ".join(str(one.question[key]) for key in ("property", "norm"))
         asked += (
             f", {_brief(one.question['property_parameters'])}" if one.question["property_parameters"] != "{}" else ""
         )
         how = f"{one.question['search']}, {one.question['verifier']}, seed {one.question['seed']}"
         where = f"{one.question['dataset']} {one.question['split']}"
-        rows.append((one.name, record.fingerprint[:16], record.path or "-", where, asked, how))
+        mark, file = (record.fingerprint[:16], record.path or "–") if record else ("–", "–")
+        rows.append((one.name, mark, file, where, asked, how))
     headers = ("network", "fingerprint", "file", "data", "property and norm", "search")
     note = "ε is in the units of the network's input domain. Fingerprints are of the network's content."
     return Table("Networks", headers, tuple(rows), note)
@@ -161,7 +164,7 @@ def provenance(content: Content) -> Table:
             rows.append(("command", one.command or "not recorded"))
         if not facts.environments:
             rows.append(("environment", "not recorded"))
-    return Table("Provenance", ("what", "value"), tuple(dict.fromkeys(rows)))
+    return Table("Provenance", ("what", "value"), tuple(dict.fromkeys(rows)), content.origin)
 
 
 def evidence(content: Content) -> Table:

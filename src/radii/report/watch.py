@@ -6,13 +6,13 @@ import hashlib
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy import func, select
 
 from radii.errors import InputError
-from radii.report.content import Content, Part, gather, opened
+from radii.report.content import Content, Part, gather, named, opened
 from radii.report.page import Choice, Options, datasets_for, html
 from radii.report.pixels import Originals
 from radii.store import schema
@@ -89,7 +89,7 @@ class Reader:
         content = gather(parts, title="Live robustness report")
         data = datasets_for(content, self.served.data, self.served.root) if self.served.data else ()
         if data:
-            content = replace(content, class_names=data[0].class_names)
+            content = named(content, data[0].class_names)
         choices = tuple(Choice(value, text, part in parts) for value, (text, part) in self.menu().items())
         page = html(content, Options(live=True, state=now, choices=choices, data=data))
         return Kept(now, content, page, Originals(data), time.perf_counter() - begun)

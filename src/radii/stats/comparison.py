@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from radii._html import table
 from radii.errors import InputError
 from radii.stats._arrays import Ends, definition, largest_end
 from radii.stats.curves import Crossing, Dominance, Stretch, crossings, dominance, stretches, unseen_margin
@@ -47,6 +48,13 @@ class Comparison:
             first, then = (a, b) if cross.leader_before == "a" else (b, a)
             text += f" The curves cross: {first} is ahead up to ε = {cross.before:g}, {then} from {cross.after:g}."
         return text
+
+    def _repr_html_(self) -> str:
+        """What may be said, for notebooks."""
+        a, b = self.names
+        inputs = f"{self.n[0]} shared" if self.paired else f"{self.n[0]} and {self.n[1]}"
+        rows = [("inputs", inputs), ("decision", self.test.decision()), ("p", self.test.p_value)]
+        return table(f"{a} against {b}", [*rows, ("statement", self.statement())])
 
 
 def compare(

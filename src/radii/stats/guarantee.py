@@ -9,6 +9,7 @@ import numpy as np
 from scipy import stats
 
 from radii._check import choice, number
+from radii._html import table
 from radii.errors import InputError
 from radii.stats._arrays import DEFINITIONS, Among, Ends, FloatArray, definition, eps_array, level
 from radii.stats.bands import dkw_half_width
@@ -43,6 +44,18 @@ class Guarantee:
     def n(self) -> int:
         """How many inputs the guarantee rests on."""
         return len(self.ends)
+
+    def _repr_html_(self) -> str:
+        """The statement at a few ε and what it rests on, for notebooks."""
+        known = np.concatenate([self.ends.low, self.ends.high])
+        known = known[np.isfinite(known) & (known > 0)]
+        points = np.unique(
+            [float(f"{eps:.2g}") for eps in np.quantile(known, (0.1, 0.5, 0.9))] if known.size else [0.0]
+        )
+        low, high = self.at(points)
+        rows = [(f"robust at {eps:g}", f"{a:.1%} to {b:.1%}") for eps, a, b in zip(points, low, high)]
+        told = (("confidence", self.confidence), ("inputs", self.n), ("among", self.among), ("evidence", self.evidence))
+        return table(f"guarantee for unseen inputs {self.about}".strip(), [*rows, *told])
 
     @property
     def joint_confidence(self) -> float:
