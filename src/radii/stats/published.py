@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from radii._check import choice
+from radii._check import choice, whole
 from radii.errors import FormatError, InputError
 from radii.stats.distribution import Distribution
 
@@ -31,9 +31,16 @@ class Published:
     trust: str
 
 
-def read_published(path: str | Path, trust: str = "published", split: str = "train") -> Published:
-    """The distributions in a published table, one per network and run."""
+def read_published(
+    path: str | Path, trust: str = "published", split: str = "train", images: int | None = None
+) -> Published:
+    """The distributions in a published table, one per network and run.
+
+    `images` keeps the first so many images of the data set: 100 are the sample of the paper's Table 5, while the
+    published table goes on beyond them (Table 6).
+    """
     how = choice(trust, "trust", TRUST)
+    most = math.inf if images is None else whole(images, "images", low=1)
     rows: dict[str, list[dict[str, str]]] = {}
     try:
         with open(path, newline="", encoding="utf-8") as file:
@@ -42,7 +49,7 @@ def read_published(path: str | Path, trust: str = "published", split: str = "tra
             if missing:
                 raise FormatError(f"{path}: expected the columns {', '.join(_NEEDED)}, got none named {missing}")
             for row in reader:
-                if row["split"] == split:
+                if row["split"] == split and _number(row["image_id"]) < most:
                     run = row.get("run") or "1"
                     rows.setdefault(row["network"] if run == "1" else f"{row['network']} (run {run})", []).append(row)
     except OSError as error:
