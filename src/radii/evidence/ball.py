@@ -32,30 +32,31 @@ class Ball:
         return Ball(center, norm, wide, down, up)
 
     @property
+    def middle(self) -> Tensor:
+        """The middle of the box."""
+        return 0.5 * (self.up - self.down)
+
+    @property
+    def half(self) -> Tensor:
+        """How far the box goes from its middle."""
+        return 0.5 * (self.up + self.down) * (1.0 + 8 * U)
+
+    @property
     def reach(self) -> Tensor:
-        """An upper bound of |δ| in each coordinate."""
-        return torch.maximum(self.down, self.up)
+        """An upper bound of |δ| in each coordinate, and of what the middle and the half add up to."""
+        return (self.middle.abs() + self.half) * (1.0 + 4 * U)
 
-    def least(self, a: Tensor, c: Tensor) -> Tensor:
-        """A lower bound of a·δ + c over the ball, for rows a (rows, d) and c (rows,)."""
+    def least(self, a: Tensor, c: Tensor, size: Tensor) -> Tensor:
+        """A lower bound of a·δ + c over the ball, for rows a (rows, d), c (rows,) and size ≥ |a|·reach."""
+        lost = 4 * gamma(a.shape[1]) * (size + c.abs()) * UP + TINY
+        box = a @ self.middle + c - a.abs() @ self.half - lost
         if self.norm == "linf":
-            return self._least_box(a, c)
-        size = a.abs()
+            return box
         room = torch.where(a > 0, self.down, self.up)
-        if self.norm == "l1":
-            value, gross = _taxicab(size, room, self.size)
-        else:
-            value, gross = _round(size, room, self.size)
+        priced = _taxicab if self.norm == "l1" else _round
+        value, gross = priced(a.abs(), room, self.size)
         # Whatever the price, the box alone is a bound too.
-        free = c + value - gamma(a.shape[1]) * 4 * (gross + c.abs()) - TINY
-        return torch.maximum(free, self._least_box(a, c))
-
-    def _least_box(self, a: Tensor, c: Tensor) -> Tensor:
-        middle = 0.5 * (self.up - self.down)
-        half = 0.5 * (self.up + self.down) * (1.0 + 8 * U)
-        spread = a.abs() @ half
-        lost = 2 * gamma(a.shape[1]) * (spread + a.abs() @ middle.abs() + c.abs())
-        return a @ middle + c - spread - lost * UP - TINY
+        return torch.maximum(c + value - 4 * gamma(a.shape[1]) * gross - lost, box)
 
 
 def _taxicab(size: Tensor, room: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:

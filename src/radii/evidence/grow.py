@@ -19,7 +19,7 @@ from radii.evidence.log import Key, Step, TreeLog
 from radii.evidence.network import Rows
 from radii.evidence.prices import choose
 from radii.evidence.proof import CUT, CUT_SPLIT, EMPTY, LEAF, NODES, Forest, Sparse, tightened
-from radii.evidence.sweep import Neurons, backwards, chords, rule, sweep
+from radii.evidence.sweep import Bound, Neurons, backwards, chords, rule, sweep
 
 ASCENT = 24  # steps of ascent for a node that its hints do not close
 EXTRA = 400  # nodes a group may have that the engine's tree had not
@@ -109,8 +109,7 @@ class Grower:
     """Makes the trees of a group of rows; with `must`, a row that stays open is an error."""
 
     def __init__(self, net: Neurons, rows: Rows, ball: Ball, must: bool) -> None:
-        self.net, self.rows, self.ball, self.must = net, rows, ball, must
-        self.charge = net.charges(rows)
+        self.net, self.rows, self.ball, self.must = net, net.charged(rows), ball, must
         self.width = len(net.low)
         self.extra = EXTRA
         self.grown = Grown()
@@ -121,7 +120,7 @@ class Grower:
         ends = self.net.low.expand(count, self.width), self.net.high.expand(count, self.width)
         level = _Level(torch.arange(count), list(hints), *ends)
         while len(level.row):
-            step = max(1, NODES // max(1, self.width, self.rows.a.shape[1]))
+            step = max(1, NODES // max(1, self.width, self.rows.rows.a.shape[1]))
             parts = [self._part(self._slice(level, i, i + step)) for i in range(0, len(level.row), step)]
             level = _Level(
                 torch.cat([p.row for p in parts]),
@@ -139,9 +138,9 @@ class Grower:
         """Settles some nodes of a level and returns the children of those that are split."""
         ends = level.low, level.high
         alpha, beta = self._hinted(level, ends, 1)
-        a, c = self._bound(level.row, ends, alpha, beta)
+        bound = self._bound(level.row, ends, alpha, beta)
         empty = (level.low > level.high).any(1)
-        closed = empty | (self.ball.least(a, c) > 0)
+        closed = empty | (bound.least(self.ball) > 0)
         kind = torch.full((len(level.row),), LEAF)
         open_ = (~closed).nonzero()[:, 0]
         self.grown.alpha.append(alpha)
@@ -149,11 +148,11 @@ class Grower:
         children = _Level(level.row[:0], [], level.low[:0], level.high[:0])
         if len(open_):
             part = _Level(level.row[open_], [level.hints[i] for i in open_.tolist()], ends[0][open_], ends[1][open_])
-            kind[open_], children = self._cut(part, (a[open_], c[open_]))
+            kind[open_], children = self._cut(part, bound.pick(open_))
         self.grown.kind.append(kind)
         return children
 
-    def _cut(self, level: _Level, cut: tuple[Tensor, Tensor]) -> tuple[Tensor, _Level]:
+    def _cut(self, level: _Level, cut: Bound) -> tuple[Tensor, _Level]:
         """Kinds of nodes that their first bound left open, and the children of those that are split."""
         prices = choose(self.net, (level.low, level.high), cut)
         self.grown.cut.append(prices)
@@ -162,7 +161,7 @@ class Grower:
         empty = (ends[0] > ends[1]).any(1)
         kind[empty] = EMPTY
         alpha, beta = self._hinted(level, ends, 2)
-        value = self.ball.least(*self._bound(level.row, ends, alpha, beta))
+        value = self._bound(level.row, ends, alpha, beta).least(self.ball)
         splits = [self._split(hint, ends, i) for i, hint in enumerate(level.hints)]
         stuck = [i for i, split in enumerate(splits) if split is None and not bool(empty[i]) and not bool(value[i] > 0)]
         if stuck:
@@ -231,8 +230,8 @@ class Grower:
         alpha[idle] = 0  # never read; zeros compress
         return alpha, beta
 
-    def _bound(self, row: Tensor, ends: tuple[Tensor, Tensor], alpha: Tensor, beta: Tensor) -> tuple[Tensor, Tensor]:
-        return sweep(self.net, self.rows.pick(row), self.charge[row], ends, alpha.double() / 255.0, beta)
+    def _bound(self, row: Tensor, ends: tuple[Tensor, Tensor], alpha: Tensor, beta: Tensor) -> Bound:
+        return sweep(self.net, self.rows.pick(row), ends, alpha.double() / 255.0, beta)
 
     def _rescue(
         self, level: _Level, ends: tuple[Tensor, Tensor], which: Tensor, alpha: Tensor, beta: Tensor, value: Tensor
@@ -241,22 +240,22 @@ class Grower:
         row, mine = level.row[which], (ends[0][which], ends[1][which])
         a, b = alpha[which].double() / 255.0, beta[which].clone()
         best_value, best_a, best_b = value[which].clone(), alpha[which].clone(), b.clone()
-        rows, charge = self.rows.pick(row), self.charge[row]
+        rows = self.rows.pick(row)
         for step in range(ASCENT):
             with torch.enable_grad():
                 a.requires_grad_(True)
                 b.requires_grad_(True)
-                low = self.ball.least(*sweep(self.net, rows, charge, mine, a, b))
+                low = sweep(self.net, rows, mine, a, b).least(self.ball)
                 slope_a, slope_b = torch.autograd.grad(low.sum(), (a, b))
             rate = 0.3 * 0.9**step
             scale = slope_a.abs().amax(1, keepdim=True).clamp_min(1e-30)
-            size = rows.m.abs().amax(1, keepdim=True) if self.width else scale
+            size = rows.rows.m.abs().amax(1, keepdim=True) if self.width else scale
             a = (a.detach() + rate * slope_a / scale).clamp(0.0, 1.0)
             pull = slope_b / slope_b.abs().amax(1, keepdim=True).clamp_min(1e-30)
             b = torch.where((mine[0] == 0) | (mine[1] == 0), b.detach() + 0.1 * rate * size * pull, b.detach())
             b = torch.where(mine[0] == 0, b.clamp_min(0.0), torch.where(mine[1] == 0, b.clamp_max(0.0), b))
             coarse = (a * 255).round().to(torch.uint8)
-            found = self.ball.least(*self._bound(row, mine, coarse, b))
+            found = self._bound(row, mine, coarse, b).least(self.ball)
             better = found > best_value
             best_value = torch.where(better, found, best_value)
             best_a = torch.where(better[:, None], coarse, best_a)
@@ -276,7 +275,7 @@ class Grower:
         if self.extra <= 0 or not bool(undecided.any()):
             raise InputError("the checker's bounds do not close what the engine's did")
         self.extra -= 2
-        rows = self.rows.pick(level.row[i : i + 1])
+        rows = self.rows.rows.pick(level.row[i : i + 1])
         back = backwards(self.net, rows, mine, alpha[i : i + 1].double() / 255.0, beta[i : i + 1])
         cost = (-back.v[0]).clamp_min(0.0) * back.height[0] + 1e-30
         score = torch.where(undecided, cost, torch.full_like(cost, -1.0))

@@ -7,13 +7,13 @@ from torch import Tensor
 
 from radii.evidence.ball import Ball
 from radii.evidence.proof import NODES, Sparse, hidden
-from radii.evidence.sweep import Neurons
+from radii.evidence.sweep import Bound, Neurons
 
 _STEPS = 9
 _GAIN = 0.02  # of an end's distance from 0 or of the width: what a tightening must bring to be kept
 
 
-def choose(net: Neurons, ends: tuple[Tensor, Tensor], cut: tuple[Tensor, Tensor]) -> Sparse:
+def choose(net: Neurons, ends: tuple[Tensor, Tensor], cut: Bound) -> Sparse:
     """For every node, the ends worth tightening under its cut and their multipliers."""
     low, high = ends[0].clone(), ends[1].clone()
     chosen: list[tuple[Tensor, Tensor, Tensor]] = []
@@ -21,12 +21,12 @@ def choose(net: Neurons, ends: tuple[Tensor, Tensor], cut: tuple[Tensor, Tensor]
     for first, last in [block for block in net.blocks if block[1] <= n]:
         node, column = ((low[:, first:last] < 0) & (high[:, first:last] > 0)).nonzero().T
         column = column + first
-        step = max(1, NODES // max(1, 2 * max(first, net.rows.a.shape[1])))
+        step = max(1, NODES // max(1, 2 * max(first, net.own.rows.a.shape[1])))
         for i in range(0, len(node), step):
             where = node[i : i + step].repeat(2), column[i : i + step].repeat(2)
             side = torch.arange(2).repeat_interleave(len(where[0]) // 2)
-            w, k = hidden(net, (low, high), *where, side, first)
-            price, found = _best(net.ball, w, k, cut[0][where[0]], cut[1][where[0]])
+            bound = hidden(net, (low, high), *where, side, first)
+            price, found = _best(net.ball, bound.a, bound.c, cut.a[where[0]], cut.c[where[0]])
             old = torch.where(side == 0, low[where], -high[where])
             width = high[where] - low[where]
             good = found > old + _GAIN * width

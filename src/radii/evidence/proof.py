@@ -24,7 +24,7 @@ from radii.errors import FormatError
 from radii.evidence.ball import Ball
 from radii.evidence.network import Rows
 from radii.evidence.rounding import TINY, UP, gamma
-from radii.evidence.sweep import Neurons, rule, sweep
+from radii.evidence.sweep import Bound, Neurons, rule, sweep
 
 LEAF, CUT, EMPTY, SPLIT, CUT_SPLIT = range(5)
 NODES = 2**21  # values of one kind in flight
@@ -91,8 +91,8 @@ def lowest(net: Neurons, rows: Rows, forest: Forest, ball: Ball | None = None) -
 
 class _Reader:
     def __init__(self, net: Neurons, rows: Rows, forest: Forest, ball: Ball) -> None:
-        self.net, self.rows, self.forest, self.ball = net, rows, forest, ball
-        self.charge = net.charges(rows)
+        self.net, self.forest, self.ball = net, forest, ball
+        self.rows = net.charged(rows)
         self.at = {"node": 0, "split": 0, "first": 0, "second": 0, "cut": 0}
 
     def _take(self, name: str, count: int, whole: int) -> tuple[int, int]:
@@ -115,7 +115,7 @@ class _Reader:
     def level(self, row: Tensor, ends: tuple[Tensor, Tensor], kind: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """The bounds of the leaves of a level (inf elsewhere), and the ends after the cuts."""
         found = torch.full((len(row),), torch.inf, dtype=torch.float64)
-        step = max(1, NODES // max(1, max(ends[0].shape[1], self.rows.a.shape[1])))
+        step = max(1, NODES // max(1, max(ends[0].shape[1], self.rows.rows.a.shape[1])))
         low, high = [], []
         for i in range(0, len(row), step):
             part = slice(i, i + step)
@@ -129,21 +129,21 @@ class _Reader:
         found = torch.full((len(row),), torch.inf, dtype=torch.float64)
         bounded = (kind != SPLIT).nonzero()[:, 0]
         first, last = self._take("first", len(bounded), len(self.forest.alpha))
-        a, c = self._bound(row, ends, bounded, self.forest.alpha[first:last], self.forest.beta.part(first, last))
-        found[bounded] = self.ball.least(a, c)
+        bound = self._bound(row, ends, bounded, self.forest.alpha[first:last], self.forest.beta.part(first, last))
+        found[bounded] = bound.least(self.ball)
         with_cut = (kind == CUT) | (kind == EMPTY) | (kind == CUT_SPLIT)
         cut = with_cut.nonzero()[:, 0]
         first, last = self._take("cut", len(cut), len(self.forest.cut.count))
         if len(cut):
-            mine = with_cut[bounded]
+            mine = with_cut[bounded].nonzero()[:, 0]
             old = ends[0][cut], ends[1][cut]
-            new = tightened(self.net, old, (a[mine], c[mine]), self.forest.cut.part(first, last))
+            new = tightened(self.net, old, bound.pick(mine), self.forest.cut.part(first, last))
             ends = ends[0].index_copy(0, cut, new[0]), ends[1].index_copy(0, cut, new[1])
         again = (kind == CUT).nonzero()[:, 0]
         first, last = self._take("second", len(again), len(self.forest.alpha2))
         if len(again):
             hints = self.forest.alpha2[first:last], self.forest.beta2.part(first, last)
-            second = self.ball.least(*self._bound(row, ends, again, *hints))
+            second = self._bound(row, ends, again, *hints).least(self.ball)
             found[again] = torch.maximum(found[again], second)
         empty = (ends[0] > ends[1]).any(1)
         # NaN proves nothing: it becomes the least value there is.
@@ -152,14 +152,10 @@ class _Reader:
         )
         return torch.where(kind >= SPLIT, torch.full_like(found, torch.inf), found), ends
 
-    def _bound(
-        self, row: Tensor, ends: tuple[Tensor, Tensor], which: Tensor, alpha: Tensor, beta: Sparse
-    ) -> tuple[Tensor, Tensor]:
-        n = ends[0].shape[1]
+    def _bound(self, row: Tensor, ends: tuple[Tensor, Tensor], which: Tensor, alpha: Tensor, beta: Sparse) -> Bound:
         mine = ends[0][which], ends[1][which]
         slopes = alpha.to(torch.float64) / 255.0
-        asked = row[which]
-        return sweep(self.net, self.rows.pick(asked), self.charge[asked], mine, slopes, beta.dense(n))
+        return sweep(self.net, self.rows.pick(row[which]), mine, slopes, beta.dense(ends[0].shape[1]))
 
     def children(self, row: Tensor, ends: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Both children of every inner node, the active one first."""
@@ -174,19 +170,17 @@ class _Reader:
         return row.repeat_interleave(2), both
 
 
-def tightened(
-    net: Neurons, ends: tuple[Tensor, Tensor], cut: tuple[Tensor, Tensor], chosen: Sparse
-) -> tuple[Tensor, Tensor]:
+def tightened(net: Neurons, ends: tuple[Tensor, Tensor], cut: Bound, chosen: Sparse) -> tuple[Tensor, Tensor]:
     """The ends of nodes under their own cuts, for the (node, end) pairs and multipliers that were chosen."""
     low, high = ends[0].clone(), ends[1].clone()
     column, side, node = chosen.place // 2, chosen.place % 2, chosen.node
     for first, last in net.blocks:
         pairs = ((column >= first) & (column < last)).nonzero()[:, 0]
-        step = max(1, NODES // max(1, max(first, net.rows.a.shape[1])))
+        step = max(1, NODES // 4 // max(1, max(first, net.own.rows.a.shape[1])))
         for i in range(0, len(pairs), step):
             p = pairs[i : i + step]
-            w, k = hidden(net, (low, high), node[p], column[p], side[p], first)
-            found = under_cut(net.ball, w, k, cut[0][node[p]], cut[1][node[p]], chosen.value[p])
+            bound = hidden(net, (low, high), node[p], column[p], side[p], first)
+            found = under_cut(net.ball, bound, cut, node[p], chosen.value[p])
             down, up = side[p] == 0, side[p] == 1
             _raise(low, node[p][down], column[p][down], found[down])
             _raise(high, node[p][up], column[p][up], found[up], -1.0)
@@ -198,21 +192,21 @@ def _raise(ends: Tensor, node: Tensor, column: Tensor, found: Tensor, sign: floa
     ends[node, column] = sign * torch.where(found > old, found, old)
 
 
-def hidden(
-    net: Neurons, ends: tuple[Tensor, Tensor], node: Tensor, column: Tensor, side: Tensor, first: int
-) -> tuple[Tensor, Tensor]:
-    """Lower bounds w·δ + k of z (side 0) or −z (side 1) for neurons of the block that begins at `first`."""
-    rows = net.rows.pick(column).times(1.0 - 2.0 * side.to(torch.float64))
-    charge = net.charge[column]
+def hidden(net: Neurons, ends: tuple[Tensor, Tensor], node: Tensor, column: Tensor, side: Tensor, first: int) -> Bound:
+    """Lower bounds of z (side 0) or −z (side 1) for neurons of the block that begins at `first`."""
+    asked = net.own.pick(column).times(1.0 - 2.0 * side.to(torch.float64))
     if not first:
-        return rows.a, rows.b - charge
+        return Bound(asked.rows.a, asked.rows.b - asked.charge, asked.size)
     inside = ends[0][node, :first], ends[1][node, :first]
-    return sweep(net, rows, charge, inside, rule(*inside))
+    return sweep(net, asked, inside, rule(*inside))
 
 
-def under_cut(ball: Ball, w: Tensor, k: Tensor, g: Tensor, c: Tensor, price: Tensor) -> Tensor:
-    """A lower bound of w·δ + k where g·δ + c ≤ 0, for a multiplier λ ≥ 0 of each row."""
+def under_cut(ball: Ball, bound: Bound, cut: Bound, node: Tensor, price: Tensor) -> Tensor:
+    """Lower bounds where the cuts of their nodes, cut ≤ 0, hold, for a multiplier λ ≥ 0 of each; `bound` is used up."""
     price = price.clamp_min(0.0)
-    mixed = w + price[:, None] * g
-    lost = gamma(4) * ((w.abs() + price[:, None] * g.abs()) @ ball.reach + k.abs() + price * c.abs())
-    return ball.least(mixed, k + price * c - lost * UP - TINY)
+    c = cut.c[node]
+    mixed = bound.a.addcmul_(price[:, None], cut.a[node])
+    size = (bound.size + price * cut.size[node]) * UP
+    constant = bound.c + price * c
+    lost = gamma(4) * (size + bound.c.abs() + price * c.abs()) * UP + TINY
+    return ball.least(mixed, constant - lost, size)

@@ -18,31 +18,66 @@ from radii.evidence.rounding import TINY, UP, U, gamma
 
 
 @dataclass(frozen=True, eq=False)
-class Neurons:
-    """The undecided neurons of a prefix of the network as rows, with what one use of each costs in rounding."""
+class Charged:
+    """Rows, what one use of each costs in rounding, and how much of each the ball can move."""
 
     rows: Rows
+    charge: Tensor  # (rows,)
+    size: Tensor  # (rows,) ≥ |a|·reach
+
+    @staticmethod
+    def of(rows: Rows, high: Tensor, ball: Ball) -> Charged:
+        """The rows with their charges; `high` bounds the columns they use."""
+        size = (rows.a.abs() @ ball.reach) * UP
+        gross = size + rows.b.abs() + rows.m.abs() @ high.clamp_min(0.0)
+        return Charged(rows, (gamma(2 * rows.m.shape[1]) * gross + rows.slack) * UP + TINY, size)
+
+    def pick(self, index: Tensor) -> Charged:
+        """These rows, repeated and ordered as asked."""
+        return Charged(self.rows.pick(index), self.charge[index], self.size[index])
+
+    def times(self, sign: Tensor) -> Charged:
+        """Each row times its own ±1."""
+        return Charged(self.rows.times(sign), self.charge, self.size)
+
+
+@dataclass(frozen=True, eq=False)
+class Neurons:
+    """The undecided neurons of a prefix of the network; row i may use columns of earlier blocks only."""
+
+    own: Charged
     blocks: tuple[tuple[int, int], ...]  # [first, last) of every ReLU
     low: Tensor  # (n,) on the whole ball
     high: Tensor
     ball: Ball
-    charge: Tensor  # (n,)
     span: Tensor  # (n,) the largest |z|
 
     @staticmethod
     def of(rows: Rows, blocks: tuple[tuple[int, int], ...], low: Tensor, high: Tensor, ball: Ball) -> Neurons:
-        """The neurons with their charges; row i may use columns of earlier blocks only."""
+        """The neurons with their charges."""
         span = torch.maximum(low.abs(), high.abs()) * UP
-        return Neurons(rows, blocks, low, high, ball, _charge(rows, high, ball), span)
+        return Neurons(Charged.of(rows, high, ball), blocks, low, high, ball, span)
 
-    def charges(self, rows: Rows) -> Tensor:
-        """What one use of each of these rows costs in rounding."""
-        return _charge(rows, self.high, self.ball)
+    def charged(self, rows: Rows) -> Charged:
+        """Rows over these neurons with their charges."""
+        return Charged.of(rows, self.high, self.ball)
 
 
-def _charge(rows: Rows, high: Tensor, ball: Ball) -> Tensor:
-    gross = rows.a.abs() @ ball.reach + rows.b.abs() + rows.m.abs() @ high.clamp_min(0.0)
-    return (gamma(2 * rows.m.shape[1]) * gross + rows.slack) * UP + TINY
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """row ≥ a·δ + c, and size ≥ |a|·reach."""
+
+    a: Tensor  # (rows, d)
+    c: Tensor  # (rows,)
+    size: Tensor  # (rows,)
+
+    def pick(self, index: Tensor) -> Bound:
+        """These rows, repeated and ordered as asked."""
+        return Bound(self.a[index], self.c[index], self.size[index])
+
+    def least(self, ball: Ball) -> Tensor:
+        """A lower bound of every row on the ball."""
+        return ball.least(self.a, self.c, self.size)
 
 
 def chords(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -83,25 +118,27 @@ def backwards(net: Neurons, rows: Rows, ends: tuple[Tensor, Tensor], alpha: Tens
             through = through - beta[:, first:last]
         parts.insert(0, through)
         if first:
-            v = torch.cat([v[:, :first] + through @ net.rows.m[first:last, :first], v[:, first:]], 1)
+            v = torch.cat([v[:, :first] + through @ net.own.rows.m[first:last, :first], v[:, first:]], 1)
     u = torch.cat(parts, 1) if parts else u
     return Pass(v, u, height)
 
 
 def sweep(
-    net: Neurons, rows: Rows, charge: Tensor, ends: tuple[Tensor, Tensor], alpha: Tensor, beta: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
-    """a (rows, d) and c (rows,) with row ≥ a·δ + c wherever low ≤ z ≤ high; ends, α and β are (rows, n)."""
+    net: Neurons, asked: Charged, ends: tuple[Tensor, Tensor], alpha: Tensor, beta: Tensor | None = None
+) -> Bound:
+    """Bounds of rows wherever low ≤ z ≤ high; ends, α and β are (rows, n)."""
     low, high = ends
     n = low.shape[1]
+    rows, own = asked.rows, net.own.rows
     back = backwards(net, rows, ends, alpha, beta)
-    a = rows.a + back.u @ net.rows.a[:n]
+    a = torch.addmm(rows.a, back.u, own.a[:n])
     used = (back.v.clamp_max(0.0) * back.height).sum(1)
-    c = rows.b + back.u @ net.rows.b[:n] + used
+    c = rows.b + back.u @ own.b[:n] + used
     gross = back.v.abs() @ net.span[:n] - used
     if beta is not None:
         held = torch.where(beta > 0, beta * low, torch.where(beta < 0, beta * high, torch.zeros_like(beta)))
         c = c + held.sum(1)
         gross = gross + beta.abs() @ net.span[:n] + held.abs().sum(1)
-    lost = back.u.abs() @ net.charge[:n] + charge + gamma(2 * n) * gross
-    return a, c - lost * UP - TINY
+    uses = back.u.abs()
+    lost = uses @ net.own.charge[:n] + asked.charge + gamma(2 * n) * gross
+    return Bound(a, c - lost * UP - TINY, (asked.size + uses @ net.own.size[:n]) * UP)

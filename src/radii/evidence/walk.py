@@ -13,7 +13,7 @@ from radii.evidence.ball import Ball
 from radii.evidence.network import Network, Rows
 from radii.evidence.proof import NODES, Forest, lowest
 from radii.evidence.rounding import UP, U, gamma
-from radii.evidence.sweep import Neurons, rule, sweep
+from radii.evidence.sweep import Charged, Neurons, rule, sweep
 from radii.models.graph import Graph
 from radii.models.operators import Affine, Relu
 
@@ -65,23 +65,23 @@ class Walk:
         if wanted is not None:
             which = _union(which, wanted, len(low))
         layer = Layer(relu, low, high, which, self.network.single(relu, which))
-        charge = self.neurons.charges(layer.rows)
+        asked = self.neurons.charged(layer.rows)
         for sign, ends in ((1.0, layer.low), (-1.0, layer.high)):
-            found = self._lines(layer.rows.times(torch.full_like(charge, sign)), charge)
+            found = self._lines(asked.times(torch.full_like(asked.charge, sign)))
             old = sign * ends[which]
             ends[which] = sign * torch.where(found > old, found, old)
         return layer
 
-    def _lines(self, rows: Rows, charge: Tensor) -> Tensor:
+    def _lines(self, asked: Charged) -> Tensor:
         net, n = self.neurons, len(self.neurons.low)
         slopes = rule(net.low, net.high)
-        step = max(1, NODES // max(1, n, rows.a.shape[1]))
+        step = max(1, NODES // max(1, n, asked.rows.a.shape[1]))
         found = []
-        for i in range(0, len(charge), step):
-            part = torch.arange(i, min(i + step, len(charge)))
+        for i in range(0, len(asked.charge), step):
+            part = torch.arange(i, min(i + step, len(asked.charge)))
             ends = net.low.expand(len(part), n), net.high.expand(len(part), n)
-            found.append(self.ball.least(*sweep(net, rows.pick(part), charge[part], ends, slopes.expand(len(part), n))))
-        return torch.cat(found) if found else charge
+            found.append(sweep(net, asked.pick(part), ends, slopes.expand(len(part), n)).least(self.ball))
+        return torch.cat(found) if found else asked.charge
 
     def prove(self, layer: Layer, values: Tensor, side: Tensor, threshold: Tensor, forest: Forest) -> None:
         """Takes in what trees prove: z > threshold (side 0), z < threshold (side 1), or as much of it as they show."""
