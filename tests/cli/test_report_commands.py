@@ -61,8 +61,6 @@ def test_a_model_card_is_exported(store: Path, tmp_path: Path, capfd: pytest.Cap
 
 
 def test_unknown_names_are_refused(store: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    store: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
     page = tmp_path / "r.html"
     refusal = refused_here(capfd, "report", store, "-o", page, "--classifier", "bb")
     assert "--classifier" in refusal

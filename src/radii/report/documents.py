@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from radii.errors import InputError
-from radii.report import figures, tables
+from radii.report import tables
 from radii.report.content import Content
 from radii.report.page import Options, banner, write_page
-from radii.report.style import blank, plain
+from radii.report.plates import plates
 from radii.report.tables import Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -82,7 +77,7 @@ def write_pdf(content: Content, path: str | Path, options: Options | None = None
         with PdfPages(target) as pages, warnings.catch_warnings():
             # A name in a script that the font lacks is drawn as boxes; the tables have it in full.
             warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-            for figure in (_cover(content, options or Options()), *_figures(content, options or Options())):
+            for figure in plates(content, options or Options()):
                 pages.savefig(figure)
     except OSError as error:
         raise InputError(f"{target}: expected a file that can be written, got {error.strerror or error}") from None
@@ -120,64 +115,6 @@ def _latex_table(table: Table) -> str:
         f"\\begin{{table}}\n\\caption{{{caption}}}\n\\resizebox{{\\linewidth}}{{!}}{{%\n"
         f"\\begin{{tabular}}{{{columns}}}\n{body}\n\\end{{tabular}}}}\n\\end{{table}}\n"
     )
-
-
-def _cover(content: Content, options: Options) -> Figure:
-    """The first page: alarms, what was measured, where."""
-    figure = blank(8.27, 11.69)
-    warning = banner(content)
-    colour = {"bad": "#b3140c", "warn": "#7a4a00", "good": "#0b5d2a"}[warning.level]
-    figure.text(0.08, 0.95, plain(content.title), fontsize=18, weight="bold")
-    lines = [warning.headline, *(f"- {line}" for line in warning.lines)]
-    figure.text(0.08, 0.93, _wrapped(lines, 95), fontsize=9, color=colour, va="top", weight="bold")
-    told = [f"{what}: {value}" for what, value in tables.provenance(content).rows]
-    if not content.empty:
-        eps = tables.default_eps(content) if options.eps is None else options.eps
-        told += ["", f"Robust accuracy at ε = {eps:g} (proven to not broken), n, accuracy"]
-        for one in content.series[:40]:
-            share = tables.span(*one.dist.robust_accuracy(eps), "{:.1%}")
-            told.append(f"{one.name}: {share}, {len(one.dist)}, {one.dist.correct.mean():.1%}")
-    top = 0.90 - 0.014 * _wrapped(lines, 95).count("\n")
-    figure.text(0.08, top, _wrapped(told, 110), fontsize=7.5, va="top", linespacing=1.4)
-    return figure
-
-
-def _wrapped(lines: list[str], width: int) -> str:
-    import textwrap
-
-    return plain("\n".join("\n".join(textwrap.wrap(line, width)) for line in lines))
-
-
-def _figures(content: Content, options: Options) -> Iterator[Figure]:
-    """Every figure that the data allow."""
-    dists = [one.dist for one in content.series]
-    if not dists:
-        return
-    style = figures.looks(dist.name for dist in dists)
-    eps = tables.default_eps(content) if options.eps is None else options.eps
-    some = dists[:21]  # more lines than that cannot be told apart
-    drawn: list[Callable[[], Any]] = [
-        lambda: figures.robust_accuracy_curve(some, reference=[eps], looks=style),
-        lambda: figures.ecdf(some[:4], confidence=options.confidence, looks=style),
-        lambda: figures.split_boxes({d.name: d for d in some}, {}),
-        lambda: figures.instance_scatter(some[:3], looks=style),
-        lambda: figures.time_cdf(some, looks=style),
-        lambda: figures.histogram(some[:4], looks=style),
-        lambda: figures.trade_off(some, eps, looks=style),
-        lambda: figures.guarantee_convergence(some[0], eps, confidence=options.confidence),
-        *((lambda d=dist: figures.class_boxes(d)) for dist in some[:4]),
-        *((lambda d=dist: figures.lognormal_fit(d)) for dist in some[:4]),
-        *((lambda d=dist: figures.qq_plot(d)) for dist in some[:4]),
-    ]
-    if len(some) > 1:
-        from radii.stats.correlation import correlations
-
-        drawn.append(lambda: figures.spearman_heat_map(correlations({d.name: d for d in some})))
-    for draw in drawn:
-        try:
-            yield draw().get_figure(root=True)
-        except InputError:  # too few radii for this figure; the tables say what there is
-            continue
 
 
 def escaped(text: str) -> str:

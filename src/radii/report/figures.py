@@ -8,13 +8,14 @@ from radii.report.matrices import ks_heat_map, spearman_heat_map, target_heat_ma
 from radii.report.pictures import Fooled, fooled_grid
 from radii.report.scatters import instance_scatter, paired_scatter, trade_off
 from radii.report.shapes import histogram, lognormal_fit, qq_plot
-from radii.report.style import FORMATS, PALETTE, Look, looks, new_figure, save
+from radii.report.style import FORMATS, PALETTE, Look, Looks, looks, new_figure, save
 
 __all__ = [
     "FORMATS",
     "PALETTE",
     "Fooled",
     "Look",
+    "Looks",
     "class_boxes",
     "ecdf",
     "fooled_grid",

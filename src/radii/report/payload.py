@@ -97,7 +97,7 @@ def _series(one: Series, position: int, pictures: Mapping[str, Shown], form: tup
     if how == "grid":
         low, high = dist.robust_accuracy(np.linspace(0.0, reach, GRID))
         data["curve"] = {"low": _short(low), "high": _short(high)}
-        listed = np.sort(_fragile_first(dist)[:LISTED])
+        listed = np.sort(fragile_first(dist)[:LISTED])
         dist, rows = dist.select(listed), rows.iloc[listed]
     if how == "packed":
         data["packed"] = packed(dist, rows, STATUSES)
@@ -140,7 +140,7 @@ def _targets(content: Content) -> Iterable[int]:
     return [int(one.pairs.target.max()) for one in content.series if one.pairs is not None]
 
 
-def _fragile_first(dist: Distribution) -> npt.NDArray[np.intp]:
+def fragile_first(dist: Distribution) -> npt.NDArray[np.intp]:
     """The places of all inputs: correctly classified ones with the smallest witness first, the rest after them."""
     ends = np.where(dist.correct & np.isfinite(dist.upper), dist.upper, np.inf)
     return np.argsort(ends, kind="stable")
@@ -148,7 +148,7 @@ def _fragile_first(dist: Distribution) -> npt.NDArray[np.intp]:
 
 def _keys(one: Series, many: bool) -> list[str]:
     """The keys of the inputs whose witness is to be shown, most fragile first."""
-    order = _fragile_first(one.dist)
+    order = fragile_first(one.dist)
     known = order[(one.dist.correct & np.isfinite(one.dist.upper))[order]]
     return [str(key) for key in one.rows["key"].to_numpy()[known[:LISTED] if many else known]]
 

@@ -32,11 +32,10 @@ def instance_scatter(
     first = dists[0].ids
     places = {} if first is None else {str(first[row]): place for place, row in enumerate(order)}
     for dist, style in zip(dists, looks_of(dists, looks), strict=True):
-        if dist is dists[0] or dist.ids is None or not places:
+        x = np.array([places.get(str(key), np.nan) for key in (() if dist.ids is None else dist.ids)])
+        if not np.isfinite(x).any():  # no input in common: in the order of its own radii
             x = np.empty(len(dist))
-            x[order if dist is dists[0] else np.argsort(middle(dist.ends()), kind="stable")] = np.arange(len(dist))
-        else:
-            x = np.array([places.get(str(key), np.nan) for key in dist.ids])
+            x[np.argsort(middle(dist.ends()), kind="stable")] = np.arange(len(dist))
         _dots(axes, x, dist, style)
     for marker, label, rows in (
         ("x", "misclassified", [~d.correct for d in dists]),
