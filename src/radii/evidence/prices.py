@@ -9,8 +9,8 @@ from radii.evidence.ball import Ball
 from radii.evidence.proof import NODES, Sparse, hidden
 from radii.evidence.sweep import Bound, Neurons
 
-_STEPS = 9
-_GAIN = 0.02  # of an end's distance from 0 or of the width: what a tightening must bring to be kept
+_STEPS = 7
+_GAIN = 0.002  # of an end's distance from 0 or of the width: what a tightening must bring to be kept
 
 
 def choose(net: Neurons, ends: tuple[Tensor, Tensor], cut: Bound) -> Sparse:
@@ -49,7 +49,7 @@ def _sorted(chosen: list[tuple[Tensor, Tensor, Tensor]], nodes: int) -> Sparse:
 
 
 def _best(ball: Ball, w: Tensor, k: Tensor, g: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-    """A multiplier of each row by bisection on the slope over the box, and about what it gives; in float32."""
+    """A multiplier of each row by Kelley's method over the box, and about what it gives; in float32."""
     single = torch.float32
     middle, half = (0.5 * (ball.up - ball.down)).to(single), (0.5 * (ball.up + ball.down)).to(single)
     w, g = w.to(single), g.to(single)
@@ -57,18 +57,25 @@ def _best(ball: Ball, w: Tensor, k: Tensor, g: Tensor, c: Tensor) -> tuple[Tenso
     gh = g * half
     size, reach = w.abs() @ half, gh.abs().sum(1)
     best, price = start - size, torch.zeros_like(start)
-    rising = (inner - (torch.sign(w) * gh).sum(1) > 0).nonzero()[:, 0]
+    first = inner - (torch.sign(w) * gh).sum(1)
+    rising = (first > 0).nonzero()[:, 0]
     w, g, gh, inner, start = w[rising], g[rising], gh[rising], inner[rising], start[rising]
-    low, high = torch.zeros_like(start), torch.full_like(start, torch.inf)
     at = size[rising] / reach[rising].clamp_min(1e-30)
+    # Kelley: keep the tangents at both ends of the bracket and go to where they meet.
+    left = (torch.zeros_like(at), best[rising], first[rising])
+    right = (torch.full_like(at, torch.inf), torch.zeros_like(at), torch.zeros_like(at))
     for _ in range(_STEPS):
         mixed = torch.addcmul(w, at[:, None], g)
         slope = inner - (torch.sign(mixed) * gh).sum(1)
-        value = start + at * inner - mixed.abs() @ half
+        value = start + at * inner - mixed.abs_() @ half
         better = value > best[rising]
         best[rising] = torch.where(better, value, best[rising])
         price[rising] = torch.where(better, at, price[rising])
-        up = slope > 0
-        low, high = torch.where(up, at, low), torch.where(up, high, at)
-        at = torch.where(high.isinf(), 3.0 * at, 0.5 * (low + high))
+        up, here = slope > 0, (at, value, slope)
+        left = tuple(torch.where(up, new, old) for new, old in zip(here, left))
+        right = tuple(torch.where(up, old, new) for new, old in zip(here, right))
+        meet = (right[1] - left[1] + left[2] * left[0] - right[2] * right[0]) / (left[2] - right[2])
+        inside = (meet > left[0]) & (meet < right[0])
+        halfway = 0.5 * (left[0] + right[0])
+        at = torch.where(right[0].isinf(), 4.0 * left[0], torch.where(inside, meet, halfway))
     return price.double(), best.double()
