@@ -6,18 +6,21 @@ import math
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.bounds.balls import points
 
+from radii.bounds.lowered import refuse_unsupported
 from radii.decide import Budget, replay
 from radii.errors import DataError, InputError, UnsupportedOperator
 from radii.models import load_classifier
+from radii.models.graph import Graph, Node
+from radii.models.operators import Scale, Softmax
 from radii.problem import L1, L2, LINF, Classification, Instance, Norm, Query, Radius, Reason, Status, Verdict
 from radii.testing import KINDS, exact_radius, linear_toy, random_instance, random_network, relu_toy
 from radii.testing._build import Builder
 from radii.testing.decider_exam import DECIDER_EXAM, MEASURER_EXAM
-from radii.verifiers.catalogue import make
 from radii.verifiers.native import Native
 
 BUDGET = Budget(seconds=20)
@@ -202,14 +205,14 @@ def test_an_unbounded_domain_without_a_witness_asks_for_a_limit():
     assert measure(network, instance, limit=2.5).status is Status.ROBUST
 
 
-def test_unsupported_operators_are_named_before_the_run_and_the_attack_is_offered():
-    network = load_classifier(Builder(0, (4,)).dense(5).apply("Sigmoid").dense(3).balance().model(), name="smooth")
-    instance = random_instance(network, 0)
-    with pytest.raises(UnsupportedOperator, match=r"Sigmoid.*attack") as caught:
-        measure(network, instance)
-    assert caught.value.operators == ("Sigmoid",)
-    (answer,) = make("attack").decide(network, [Query(instance, 1.0)], BUDGET)
-    assert answer.verdict is Verdict.BROKEN
+def test_operators_without_bounds_are_named_and_the_attack_is_offered():
+    graph = random_network(0, "dense").graph
+    size = graph.nodes[-1].size
+    soft = Node(Softmax(), (len(graph.nodes) - 1,), (size,), "attention")
+    inner = Graph((*graph.nodes, soft, Node(Scale(torch.tensor(2.0)), (len(graph.nodes),), (size,))))
+    with pytest.raises(UnsupportedOperator, match=r"Softmax \(node attention\).*attack") as caught:
+        refuse_unsupported(inner)
+    assert caught.value.operators == ("Softmax",)
 
 
 def test_the_same_seed_and_nodes_give_the_same_radius():
