@@ -5,7 +5,7 @@ Layer by layer: intervals first, then backward linear bounds for the neurons tha
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -15,9 +15,10 @@ from radii.bounds.backward import Linear, Lines, Magnitudes, backward
 from radii.bounds.interval import of_input, through
 from radii.bounds.region import Region
 from radii.models.graph import Graph
-from radii.models.operators import Affine, Relu, Reshape, Scale, Select, Transpose
+from radii.models.operators import Affine, Conv, ConvTranspose, Relu, Reshape, Scale, Select, Transpose
 
-CHUNK = 2**25  # coefficients in flight: 256 MiB of float64
+CHUNK = 2**20  # coefficients in flight: few enough for the caches
+HEAVY = 2**23  # rows times convolution outputs on their way back: about a second of float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,11 +32,13 @@ class Root:
 
     def rows(self, index: Tensor) -> Root:
         """The same for these images of the batch."""
-        lines = {
-            k: Lines(v.low[index], v.high[index], v.slope_low[index], v.slope_high[index], v.offset[index])
-            for k, v in self.lines.items()
-        }
+        lines = {k: v.rows(index) for k, v in self.lines.items()}
         return Root(self.graph, self.region.rows(index), lines, self.magnitudes.rows(index))
+
+    @property
+    def undecided(self) -> int:
+        """How many neurons of the images may take both signs."""
+        return sum(int(v.unstable.sum()) for v in self.lines.values())
 
     def margins(self, rows: Tensor, slopes: dict[int, Tensor] | None = None) -> Linear:
         """Linear lower bounds of rows·logits, for rows of shape (batch, rows, classes)."""
@@ -73,11 +76,12 @@ def bound_root(
     region: Region,
     known: dict[int, tuple[Tensor, Tensor]] | None = None,
     frozen: Collection[int] = (),
+    go_on: Callable[[], bool] = lambda: True,
 ) -> Root:
     """Bounds of every ReLU's input over the region; `graph` is lowered and in float64.
 
     `known` holds bounds of ReLU inputs (by ReLU node) that are already proven on a region that contains this one; those
-    of `frozen` nodes are taken as they are.
+    of `frozen` nodes are taken as they are. Once `go_on` says no, the layers that are left get intervals only.
     """
     low0, high0 = of_input(graph, region)
     low, high = [low0], [high0]
@@ -91,10 +95,11 @@ def bound_root(
             if known is not None and index in known:
                 ends = torch.maximum(ends[0], known[index][0]), torch.minimum(ends[1], known[index][1])
             exact = region.norm.name == "linf" and _interval_is_exact(graph, before)
-            if not exact and index not in frozen:
+            if not exact and index not in frozen and go_on():
                 ends = tighten(graph, region, before, ends, lines, magnitudes)
             shape = low[before].shape
             low[before], high[before] = ends[0].reshape(shape), ends[1].reshape(shape)
+            magnitudes.narrow(before, *ends)
             lines[index] = Lines.of(*ends)
         a, b = through(node, [low[i] for i in node.inputs], [high[i] for i in node.inputs])
         low.append(a)
@@ -127,25 +132,51 @@ def tighten(
     magnitudes: Magnitudes,
 ) -> tuple[Tensor, Tensor]:
     """The ends of a pre-activation after backward bounds on the coordinates that may take both signs."""
+    if _heavy(graph, node, ends):
+        # In float32 first, ten times faster; what that leaves undecided deserves float64, unless it is too much.
+        ends = _tighten(graph, region, node, ends, lines, magnitudes, torch.float32)
+        if _heavy(graph, node, ends):
+            return ends
+    return _tighten(graph, region, node, ends, lines, magnitudes, torch.float64)
+
+
+def _heavy(graph: Graph, node: int, ends: tuple[Tensor, Tensor]) -> bool:
+    """Whether so many rows pass through convolutions that float64 would take seconds."""
+    rows = int(((ends[0] < 0) & (ends[1] > 0)).sum())
+    size = sum(n.size for n in graph.nodes[:node] if isinstance(n.operator, (Conv, ConvTranspose)))
+    return rows * size > HEAVY
+
+
+def _tighten(
+    graph: Graph,
+    region: Region,
+    node: int,
+    ends: tuple[Tensor, Tensor],
+    lines: dict[int, Lines],
+    magnitudes: Magnitudes,
+    dtype: torch.dtype,
+) -> tuple[Tensor, Tensor]:
     low, high = ends[0].clone(), ends[1].clone()
     undecided = (low < 0) & (high > 0)
     width = max(graph.nodes[i].size for i in range(node + 1))
+    converted = graph.to(dtype, low.device)
+    lines = {k: v.to(dtype) for k, v in lines.items()}
+    magnitudes = magnitudes.to(dtype) if dtype != low.dtype else magnitudes
     for images, neurons, valid in _chunks(undecided, width):
         batch = torch.arange(len(images), device=low.device)[:, None]
-        rows = low.new_zeros((len(images), neurons.shape[1], graph.nodes[node].size))
-        rows[batch, torch.arange(neurons.shape[1], device=low.device)[None], neurons] = valid.to(low.dtype)
+        rows = low.new_zeros((len(images), neurons.shape[1], graph.nodes[node].size), dtype=dtype)
+        rows[batch, torch.arange(neurons.shape[1], device=low.device)[None], neurons] = valid.to(dtype)
         part = region.rows(images)
-        chosen = {k: Lines(*(getattr(v, f)[images] for f in _FIELDS)) for k, v in lines.items()}
-        both = backward(graph, node, torch.cat([rows, -rows], 1), chosen, magnitudes.rows(images))
-        least = part.lowest(both.a, both.shifted())
+        chosen = {k: v.rows(images) for k, v in lines.items()}
+        both = backward(converted, node, torch.cat([rows, -rows], 1), chosen, magnitudes.rows(images))
+        least = part.lowest(both.a.to(low.dtype), both.c.to(low.dtype) - both.error.to(low.dtype))
+        # Coefficients that overflowed say nothing.
+        least = least.nan_to_num(nan=-torch.inf)
         count = neurons.shape[1]
         at = (images[:, None].expand_as(neurons)[valid], neurons[valid])
         low[at] = torch.maximum(low[at], least[:, :count][valid])
         high[at] = torch.minimum(high[at], -least[:, count:][valid])
     return low, high
-
-
-_FIELDS = ("low", "high", "slope_low", "slope_high", "offset")
 
 
 def _chunks(undecided: Tensor, width: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:

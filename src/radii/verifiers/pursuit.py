@@ -38,6 +38,7 @@ PLAIN_SHALLOW, PLAIN_DEEP = 600, 64  # nodes of a plain tree before hidden signs
 HOPELESS = (2000, 0.42)  # nodes visited, and the part of them that is open
 REBUILD = 0.97  # a goal that shrank to this part of the tree's ball wants a new tree
 MEMORY = 2**31  # bytes of open nodes
+LARGE = 1500  # undecided neurons beyond which a tree costs more than it can prove
 
 
 @dataclass(eq=False)
@@ -55,7 +56,7 @@ class Pursuit:
     lower: float = 0.0
     proven: bool = False  # whether `lower` was proven at all
     stopped: Reason | None = None
-    roots: dict[float, Root] = field(default_factory=dict)  # settled signs, by radius
+    roots: dict[float, Root] = field(default_factory=dict)  # the best bounds known, by radius
     recorder: Recorder | None = None  # hears of the trees, for evidence
 
     def goal(self) -> float:
@@ -141,7 +142,10 @@ class Pursuit:
 
     def _attempt(self, goal: float, until: float | None, nodes: int | None) -> bool:
         """Whether a goal is proven by a plain tree or, if that does not close soon, after the signs are settled."""
-        root = bound_root(self.margins.graph, self.region(goal), self._known(goal))
+        root = bound_root(self.margins.graph, self.region(goal), self._known(goal), go_on=lambda: not self.meter.over)
+        self.roots[goal] = root
+        if root.undecided > LARGE or self.meter.over:
+            return self._prove_whole(root, goal)
         tree = self._tree(root, goal)
         plain = PLAIN_DEEP if len(tree.problem.net.blocks) > 2 else PLAIN_SHALLOW
         if nodes is not None and nodes <= plain:
@@ -154,6 +158,20 @@ class Pursuit:
         self.roots[goal] = root
         return self._work(self._tree(root, goal), until, nodes)
 
+    def _prove_whole(self, root: Root, goal: float) -> bool:
+        """Whether a goal is proven by linear bounds of the whole network, without a tree."""
+        self.stopped = self.meter.over
+        if self.stopped is not None:
+            return False
+        undecided, shift = self._undecided(root)
+        self.meter.nodes += len(self.margins.rows)
+        if len(undecided):
+            a, c = root.best_margins(self.margins.rows[None, undecided])
+            if not bool((root.region.lowest(a, c - shift[undecided]) > 0).all()):
+                return False
+        self.lower, self.proven = max(self.lower, goal), True
+        return True
+
     def _count(self, visited: int, until: float | None) -> bool:
         """Adds to the meter; whether there is time left."""
         self.meter.nodes += visited
@@ -163,21 +181,25 @@ class Pursuit:
         return self.meter.over is None and (until is None or self.meter.share < until)
 
     def _known(self, goal: float) -> dict[int, tuple[Tensor, Tensor]] | None:
-        """Bounds proven on the smallest larger ball whose signs were settled."""
+        """Bounds proven on the smallest larger ball, which know what was proven on larger ones."""
         larger = [size for size in self.roots if size >= goal]
         if not larger:
             return None
         return {k: (v.low, v.high) for k, v in self.roots[min(larger)].lines.items()}
 
-    def _tree(self, root: Root, goal: float) -> Tree:
-        """The tree of a goal, its roots bounded."""
+    def _undecided(self, root: Root) -> tuple[Tensor, Tensor]:
+        """The margins that the root's lines leave open, and what every margin has to exceed."""
         margins, shift = self.margins, self.margins.shift
         if self.deployed:
             shift = shift + (margins.rows.abs() @ float32_error(root)[0]) * UP
         linear = root.margins(margins.rows[None])
-        undecided = (~(root.region.lowest(linear.a, linear.shifted() - shift)[0] > 0)).nonzero()[:, 0]
+        return (~(root.region.lowest(linear.a, linear.shifted() - shift)[0] > 0)).nonzero()[:, 0], shift
+
+    def _tree(self, root: Root, goal: float) -> Tree:
+        """The tree of a goal, its roots bounded."""
+        undecided, shift = self._undecided(root)
         net = condense(root)
-        rows = objectives(root, net, margins.rows[undecided], shift[undecided])
+        rows = objectives(root, net, self.margins.rows[undecided], shift[undecided])
         log = None if self.recorder is None else self.recorder.margins(net, undecided)
         tree = Tree(Problem.of(net, rows), goal, log=log)
         if len(undecided):
