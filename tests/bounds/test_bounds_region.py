@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from tests.bounds.balls import DOMAINS, NORMS, points, region
@@ -64,6 +64,8 @@ def test_support_is_the_least_value(case):
 @given(cases, st.floats(-0.5, 2.0))
 @settings(max_examples=60)
 def test_root_is_the_closed_form_radius_from_below(case, part):
+    # At 1 the margin is exactly what a ball that fills the domain can take: the last bit says whether a root exists.
+    assume(abs(part - 1.0) > 1e-6)
     seed, d, norm, domain, epsilon = case
     x, a = draw(seed, d)
     ball = region(x, epsilon, norm, domain)
