@@ -21,7 +21,7 @@ from radii.stats.intervals import mean_interval
 from radii.stats.networks import ranking
 from radii.stats.quantiles import quantile
 from radii.stats.risk import cost_risk
-from radii.stats.sequential import Watch, looks
+from radii.stats.sequential import looks, running_lower
 
 CAP, POINT, CLASSES = 0.2, 0.04, 4
 KNOTS = np.arange(0, 61) * 0.005
@@ -61,7 +61,7 @@ def one_network(how: Measuring) -> Case:
             held[f"quantile {q:g}"] = found.low <= radius and (found.high is None or radius <= found.high)
         values = [np.minimum(end, CAP) / CAP for end in ends.radii()]
         mean = (1 - how.wrong) * capped_mean(LOG_MEAN, LOG_STD)
-        for method in ("hoeffding", "bernstein"):
+        for method in ("betting", "hoeffding", "bernstein"):
             a, b = mean_interval(*values, method=method)
             held[f"mean, {method}"] = a <= mean <= b
         return held | _finite(how, rng, n)
@@ -112,7 +112,7 @@ def several_classes(how: Measuring, spread: float = LOG_STD, step: float = 0.25)
             "disparity index": gap.low <= np.ptp(at_point) <= gap.high,
         }
         for of, truth in (("area", areas), ("mean radius", means)):
-            for method in ("t", "bernstein"):
+            for method in ("t", "betting"):
                 found = gini(dist, of, CAP, method=method)
                 held[f"Gini of {of}, {method}"] = found.low <= normalised_gini(truth) <= found.high
         return held
@@ -183,29 +183,36 @@ def two_networks(how: Measuring) -> Case:
     return case
 
 
+@lru_cache
+def _limits(longest: int) -> np.ndarray:
+    """The lower limit of a running guarantee after `draws` inputs, `wins` of them proven: a table of all of them."""
+    draws, wins = np.tril_indices(longest + 1)
+    table = np.zeros((longest + 1, longest + 1))
+    table[draws, wins] = running_lower(wins, draws, 0.975)
+    return table
+
+
 def sequences(how: Measuring) -> Case:
     """Inputs one after the other: the limits at every time at once, at the stop, and a schedule of looks."""
-    plan = looks(0.2, start=20)
+    plan = looks(0.15, start=20)
+    total = plan[-1].n
+    draws = np.arange(1, total + 1)
 
     def case(rng: Rng, n: int, k: int) -> dict[str, bool]:
-        total = plan[-1].n
         ends = how.ends(rng.lognormal(LOG_MEAN, LOG_STD, total), rng)
         share, truth = float(curve(POINT, how.wrong)), curve(KNOTS, how.wrong)
-        always = Watch(eps=POINT, width=1e-6).count(ends.low >= POINT, ends.high > POINT)
-        stopped = Watch(eps=POINT, width=0.45)
-        for start in range(0, total, 20):
-            part = ends.take(np.arange(start, min(start + 20, total)))
-            stopped = stopped.count(part.low >= POINT, part.high > POINT)
-            if stopped.done:
-                break
+        proven, alive = np.cumsum(ends.low >= POINT), np.cumsum(ends.high > POINT)
+        low = np.maximum.accumulate(_limits(total)[draws, proven])
+        high = np.minimum.accumulate(1 - _limits(total)[draws, draws - alive])
+        stop = int(np.argmax(np.append((high - low <= 0.35)[:-1], True)))
         seen = [ends.take(np.arange(look.n)) for look in plan]
         bands = [
             (part.proven(KNOTS) - look.half_width, part.not_broken(KNOTS) + look.half_width)
             for part, look in zip(seen, plan)
         ]
         return {
-            "every time at once": always.low <= share <= always.high,
-            "when narrow enough": stopped.low <= share <= stopped.high,
+            "every time at once": low[-1] <= share <= high[-1],
+            "when narrow enough": low[stop] <= share <= high[stop],
             "looks at the curve": all(np.all((a <= truth) & (truth <= b)) for a, b in bands),
         }
 

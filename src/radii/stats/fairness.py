@@ -85,14 +85,17 @@ def gini(
 
     `of="area"`: area under each class's robust recall from 0 to `limit` (all inputs count). `of="mean radius"`: mean
     radius of each class's correctly classified inputs, capped at `limit`. `limit` defaults to the largest finite end.
-    `method="t"` uses Student intervals per class (approximate, near exact in simulation); `"bernstein"` is guaranteed.
+    `method="t"` uses Student intervals per class (approximate, covers in simulation); `"betting"` and the wider
+    `"bernstein"` are guaranteed.
     """
     kind = choice(of, "of", MEASURES)
     each = bonferroni_confidence(confidence, _several(len(dist.by_class())))
     among = "all" if kind == "area" else "correct"
     parts = [part.ends(among) for part in dist.by_class().values()]
     cap = largest_end(*parts) if limit is None else number(limit, "limit", low=0.0, strict=True)
-    boxes = np.array([_class_box(part, cap, each, choice(method, "method", ("t", "bernstein"))) for part in parts])
+    boxes = np.array(
+        [_class_box(part, cap, each, choice(method, "method", ("t", "betting", "bernstein"))) for part in parts]
+    )
     sample, unseen = gini_range(boxes[:, 0], boxes[:, 1]), gini_range(boxes[:, 2], boxes[:, 3])
     return Measure(f"normalised Gini of {kind}", *sample, *unseen, 1.0 - level(confidence))
 
@@ -102,8 +105,8 @@ def _class_box(ends: Ends, cap: float, confidence: float, method: str) -> tuple[
     low, high = (np.minimum(values, cap) / cap for values in ends.radii())
     if len(ends) < 2:
         return float(low[0]), float(high[0]), 0.0, 1.0
-    if method == "bernstein":
-        limits = mean_interval(low, high, (0.0, 1.0), confidence)
+    if method != "t":
+        limits = mean_interval(low, high, (0.0, 1.0), confidence, method)
     else:
         factor = stats.t.isf(level(confidence) / 2, len(ends) - 1) / np.sqrt(len(ends))
         limits = (

@@ -9,11 +9,11 @@ from itertools import permutations as orders
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import stats
 
 from radii._check import choice, number
 from radii.errors import InputError
 from radii.stats._arrays import Ends, FloatArray, definition, largest_end, level
+from radii.stats.betting import mean_above, mean_lower, mean_upper
 from radii.stats.multiple import holm
 from radii.stats.paired import paired_pairs
 from radii.stats.permutation import TestResult, two_sample_pairs
@@ -72,8 +72,9 @@ def ranking(
 ) -> tuple[Rank, ...]:
     """Networks by the area under their robust-accuracy curve up to `limit`, with the ranks that remain possible.
 
-    A network is ahead of another if the Student interval of the difference of their areas lies above 0 wherever the
-    radii are in their intervals (differences per input when all share inputs, else Welch; Bonferroni over the pairs).
+    A network is ahead of another if the interval of the difference of their areas lies above 0 wherever the radii are
+    in their intervals (differences per input when all share inputs; Bonferroni over the pairs). Intervals are those of
+    `radii.stats.betting`, valid for every number of inputs and every shape.
     """
     names = _names(dists)
     paired = share_inputs(dists)
@@ -87,7 +88,8 @@ def ranking(
         ahead[i, j] = _surely_above(low[i], high[j], alpha / 2, paired)
     rows = []
     for i, name in enumerate(names):
-        limits = _student(low[i], high[i], level(confidence) / 2)
+        side = level(confidence) / 2
+        limits = mean_lower(low[i], side), mean_upper(high[i], side)
         ranks = 1 + int(ahead[:, i].sum()), k - int(ahead[i].sum())
         rows.append(Rank(name, (float(low[i].mean()), float(high[i].mean())), *limits, *ranks))
     return tuple(sorted(rows, key=lambda row: -(row.area[0] + row.area[1])))
@@ -95,23 +97,11 @@ def ranking(
 
 def _surely_above(first: FloatArray, second: FloatArray, alpha: float, paired: bool) -> bool:
     """Whether the mean of `first` exceeds that of `second` for unseen inputs too, at one-sided level α."""
-    if min(first.size, second.size) < 2:
+    if first.mean() <= second.mean():
         return False
     if paired:
-        gap = first - second
-        return bool(gap.mean() > stats.t.isf(alpha, gap.size - 1) * gap.std(ddof=1) / np.sqrt(gap.size))
-    parts = first.var(ddof=1) / first.size, second.var(ddof=1) / second.size
-    degrees = sum(parts) ** 2 / max(parts[0] ** 2 / (first.size - 1) + parts[1] ** 2 / (second.size - 1), 1e-300)
-    return bool(first.mean() - second.mean() > stats.t.isf(alpha, max(degrees, 1.0)) * np.sqrt(sum(parts)))
-
-
-def _student(low: FloatArray, high: FloatArray, alpha: float) -> tuple[float, float]:
-    """Limits of the mean of a share known up to [low, high]; [0, 1] from a single input."""
-    if low.size < 2:
-        return 0.0, 1.0
-    factor = stats.t.isf(alpha, low.size - 1) / np.sqrt(low.size)
-    below = max(0.0, float(low.mean() - factor * low.std(ddof=1)))
-    return below, min(1.0, float(high.mean() + factor * high.std(ddof=1)))
+        return mean_above((first - second + 1) / 2, 0.5, alpha)
+    return mean_lower(first, alpha / 2) > mean_upper(second, alpha / 2)
 
 
 def share_inputs(dists: Mapping[str, Distribution]) -> bool:
