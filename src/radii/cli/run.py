@@ -6,16 +6,19 @@ import re
 import shlex
 import sys
 import time
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from radii.cli.console import note, table
+from radii.errors import InputError, StoreError
 
 if TYPE_CHECKING:
     from radii.runners import Runner
     from radii.store import Store
+    from radii.study.file import StudyFile
     from radii.study.plan import Plan
     from radii.study.run import Summary
 
@@ -35,6 +38,10 @@ def run(
         bool, typer.Option("--retry", help="Also try unsolved units again, and open ones after a change of budget.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON event a line on stdout.")] = False,
+    request: Annotated[
+        list[str] | None,
+        typer.Option(help="Ray: what a task occupies, such as cpus=2, gpus=0.25, memory=4GiB; may be repeated."),
+    ] = None,
 ) -> int:
     """Find the radii that a study asks for; what the store has already is not done again.
 
@@ -43,33 +50,37 @@ def run(
       radii run study.yaml --store study.db --workers 4
     """
     from radii._check import choice
+    from radii.cli.pools import local, other, requested
     from radii.store import open_store
-    from radii.study.plan import load_plan
+    from radii.study.file import read_study
 
     choice(runner, "--runner", ("local", "ray", "serial"))
-    if address is not None and runner != "ray":
-        from radii.errors import InputError
-
-        raise InputError("--address: expected it only with --runner ray; add --runner ray or remove it")
-    plan = load_plan(study)
+    for option, value in (("--address", address), ("--request", request)):
+        if value and runner != "ray":
+            raise InputError(f"{option}: expected it only with --runner ray; add --runner ray or remove it")
+    occupies = requested(request or [])
     where = store or str(study.with_suffix(".db"))
-    for line in plan.alarms:
-        note(f"alarm: {line}")
-    if dry_run:
-        return _foretell(plan, where, workers, retry, json)
-    with open_store(where) as opened, _runner(runner, workers, address) as chosen:
+    said = read_study(study)  # before anything heavy is loaded
+    if sys.stderr.isatty():
+        note(f"{study}: loading networks and inputs")
+    with ExitStack() as stack:
+        # The workers load their modules while this process loads the networks and the inputs.
+        pool = stack.enter_context(local(workers)) if runner == "local" and not dry_run else None
+        plan = _resolved(said, study)
+        if dry_run:
+            return _foretell(plan, where, workers, retry, json)
+        opened = stack.enter_context(open_store(where))
+        chosen = pool or stack.enter_context(other(runner, address, occupies))
         return _report(_go(plan, opened, chosen, retry, json), opened.where, json)
 
 
-def _runner(name: str, workers: int | None, address: str | None) -> Runner:
-    from radii.runners import ProcessRunner, RayRunner, SerialRunner
-    from radii.study.work import PRELOAD
+def _resolved(said: StudyFile, path: Path) -> Plan:
+    from radii.study.plan import resolve
 
-    if name == "serial":
-        return SerialRunner()
-    if name == "ray":
-        return RayRunner(address, preload=PRELOAD)
-    return ProcessRunner(workers, threads=1, preload=PRELOAD)
+    plan = resolve(said, path.resolve().parent)
+    for line in plan.alarms:
+        note(f"alarm: {line}")
+    return plan
 
 
 def _go(plan: Plan, store: Store, runner: Runner, retry: bool, json: bool) -> Summary:
@@ -78,16 +89,36 @@ def _go(plan: Plan, store: Store, runner: Runner, retry: bool, json: bool) -> Su
     from radii.study.stop import Stop
     from radii.study.tally import Tally
 
-    tally = Tally(plan, store)
+    work = Run(plan, store, runner, Stop(), retry, _command())
+    todo = work.prepare()
+    tally = Tally(plan, store, todo, retry)
     if json:
         body = {"study": plan.name, "store": store.where, "planned": tally.planned, "done": tally.done}
         event({"event": "begin", **body, "workers": runner.workers})
     else:
-        note(f"{plan.name}: {tally.planned} units, {tally.done} done before; store {store.where}")
-    with Stop() as stop, shown(tally, json) as display:
-        work = Run(plan, store, runner, stop, retry, _command(), display.finished)
-        work.idle = display.idle
-        return work.run()
+        _announce(plan, store, todo, runner.workers if todo else 1)
+    with work.stop, shown(tally, json) as display:
+        work.listen, work.idle, work.tick = display.finished, display.idle, display.tick
+        try:
+            return work.run()
+        except StoreError as error:
+            # What was stored stays: the run is partial, not badly asked.
+            work.summary.stopped, work.summary.trouble = True, str(error)
+            return work.summary
+
+
+def _announce(plan: Plan, store: Store, todo: int, workers: int) -> None:
+    """The resolved plan, before it starts."""
+    from radii.cli.live import span
+    from radii.study.describe import plan_lines
+    from radii.study.estimate import forecast
+
+    note(f"{plan.name}: {len(plan.works)} units, {todo} to do, in {store.where}")
+    for line in plan_lines(plan):
+        note(f"  {line}")
+    found = forecast(plan, store, workers) if todo else None
+    if found is not None and found.seconds is not None:
+        note(f"  about {span(found.seconds)} on {workers} workers, from {found.samples} similar units")
 
 
 def _command() -> str:
@@ -102,7 +133,7 @@ def _report(summary: Summary, where: str, json: bool) -> int:
     if json:
         counts = {"done": summary.done, "known": summary.known, "theirs": summary.theirs, "planned": summary.planned}
         failed = {"failed": len(summary.failures), "alarms": len(summary.alarms), "stopped": summary.stopped}
-        event({"event": "end", **counts, **failed})
+        event({"event": "end", **counts, **failed, "trouble": summary.trouble or None})
     for failure in summary.failures[:5]:
         unit = failure.work.unit
         note(f"failed: {unit.classifier.name}, {unit.instance.dataset} input {unit.instance.index}: {failure.failure}")
@@ -112,7 +143,8 @@ def _report(summary: Summary, where: str, json: bool) -> int:
         note(f"done: {summary.done} units now, {summary.known + summary.theirs} before or by others, in {where}")
         return 0
     left = summary.planned - summary.known - summary.theirs - summary.done
-    what = [f"{left} units are left"] if summary.stopped else []
+    what = [summary.trouble] if summary.trouble else []
+    what += [f"{left} units are left"] if summary.stopped else []
     what += [f"{len(summary.failures)} units failed"] if summary.failures else []
     what += [f"{len(summary.alarms)} contradictions (radii check {where})"] if summary.alarms else []
     note(f"radii: partial: {', '.join(what)}; {summary.done} units were stored in {where}; {again}")
@@ -123,22 +155,27 @@ def _foretell(plan: Plan, where: str, workers: int | None, retry: bool, json: bo
     from radii.cli.console import emit_json
     from radii.cli.live import span
     from radii.runners.processes import cores
-    from radii.store import open_store
+    from radii.store import EmptyStoreError, open_store
+    from radii.store.engine import address
+    from radii.study.describe import plan_lines
     from radii.study.estimate import forecast
 
     many = workers or cores()
     before = time.time() if retry else None
-    if "://" not in where and not Path(where).exists():
-        found = forecast(plan, None, many)  # a dry run makes no file
-    else:
-        with open_store(where, create=False) as opened:
+    found = forecast(plan, None, many)
+    url = address(where)
+    if url.get_backend_name() != "sqlite" or Path(url.database or "").exists():
+        # A dry run makes no file and no tables.
+        with suppress(EmptyStoreError), open_store(where, create=False) as opened:
             found, where = forecast(plan, opened, many, before), opened.where
     if json:
         body = {"study": plan.name, "units": len(plan.works), "missing": found.missing, "done": found.done}
         emit_json({**body, "skipped": plan.skipped, "seconds": found.seconds, "at_most_seconds": found.most})
         return 0
+    for line in plan_lines(plan):
+        typer.echo(line)
     rows = [(name, count, found.done[name], found.missing[name]) for name, count in plan.counts().items()]
-    typer.echo(table(("classifier", "units", "done", "to do"), rows))
+    typer.echo("\n" + table(("classifier", "units", "done", "to do"), rows))
     typer.echo(f"\n{plan.name}: {len(plan.works)} units, {found.total} to do, in {where}")
     if plan.skipped:
         typer.echo(f"{plan.skipped} inputs are left out: their label is the target")

@@ -21,7 +21,10 @@ _START = "import sys; sys.path[:] = {path!r}; from radii.runners._zygote import 
 
 
 class Forge:
-    """Forks workers with `threads` threads each from one process that has `preload` imported."""
+    """Forks workers with `threads` threads each from one process that has `preload` imported.
+
+    The process is started at once and loads while the caller goes on; the first `ready` or `worker` waits for it.
+    """
 
     def __init__(self, threads: int, preload: Sequence[str]) -> None:
         ours, theirs = socket.socketpair()
@@ -39,10 +42,17 @@ class Forge:
         self._text = b""
         self._exits: dict[int, int] = {}
         self._told: dict[str, object] = {}
-        self._until("ready", 300)
+        self._loaded = False
+
+    def ready(self) -> None:
+        """Wait until everything is loaded; raises `InputError` when it cannot be."""
+        if not self._loaded:
+            self._until("ready", 300)
+            self._loaded = True
 
     def worker(self, environment: Mapping[str, str]) -> tuple[int, Connection]:
         """The process id of a new worker and the link to it."""
+        self.ready()
         ours, theirs = socket.socketpair()
         with theirs:
             socket.send_fds(self.control, [json.dumps(dict(environment)).encode()], [theirs.fileno()])
@@ -98,6 +108,8 @@ class Forge:
         with contextlib.suppress(OSError):
             self.control.shutdown(socket.SHUT_RDWR)
         self.control.close()
+        if not self._loaded:  # it would not look at the socket before it has loaded everything, and has no children yet
+            self.process.kill()
         try:
             self.process.wait(5)
         except subprocess.TimeoutExpired:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import importlib
+import importlib.util
 import json
 import os
 import select
@@ -32,7 +33,8 @@ def main(number: int, preload: list[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         for name in preload:
-            importlib.import_module(name)
+            if not name.endswith("?") or importlib.util.find_spec(name[:-1]) is not None:
+                importlib.import_module(name.removesuffix("?"))
     except Exception as error:
         _say(control, fail=f"{type(error).__name__}: {error}")
         return

@@ -32,8 +32,9 @@ class ProcessRunner(Runner):
     """A pool of local worker processes.
 
     Each worker computes with `threads` threads, by default as many as keep workers × threads within the
-    cores. `preload` names modules that every worker has imported before its first task. `devices` are
-    handed out in turns as CUDA_VISIBLE_DEVICES. Processes start with the first task.
+    cores. `preload` names modules that every worker has imported before its first task (with a ? at its end: if it
+    is installed). `devices` are handed out in turns as CUDA_VISIBLE_DEVICES. Processes start with `warm` or the
+    first task.
 
     >>> from radii.runners import ProcessRunner, Task
     >>> with ProcessRunner(workers=1) as runner:
@@ -73,6 +74,12 @@ class ProcessRunner(Runner):
     def __repr__(self) -> str:
         return f"ProcessRunner(workers={self.workers}, threads={self.threads})"
 
+    def warm(self) -> None:
+        """Begin to load what the workers need, while the caller does something else; returns at once."""
+        with self._lock:
+            if self._forge is None and not self._closed:
+                self._forge = Forge(self.threads, self.preload)
+
     def submit(self, task: Task) -> None:
         """Queue a task and start it when a worker is free."""
         self.accept(Job.of(task))
@@ -84,8 +91,7 @@ class ProcessRunner(Runner):
                 raise InputError("runner: expected an open runner, got one that was closed")
             if job.key in self._keys:
                 raise InputError(f"task {job.key!r}: expected a key that is not pending, got it twice")
-            if self._forge is None:
-                self._forge = Forge(self.threads, self.preload)
+            self._prepared()
             if self._pump is None:
                 self._pump = threading.Thread(target=self._tend, name="radii-runner", daemon=True)
                 self._pump.start()
@@ -144,6 +150,16 @@ class ProcessRunner(Runner):
 
     # From here on: called with the lock held, by the caller's thread or by the pump.
 
+    def _prepared(self) -> Forge:
+        if self._forge is None:
+            self._forge = Forge(self.threads, self.preload)
+        try:
+            self._forge.ready()
+        except InputError:
+            self._forge = None
+            raise
+        return self._forge
+
     def _finish(self, outcome: Outcome) -> None:
         self._keys.discard(outcome.key)
         self._done.put(outcome)
@@ -165,9 +181,7 @@ class ProcessRunner(Runner):
         index = min(set(range(self.workers)) - {member.index for member in self._crew})
         device = {"CUDA_VISIBLE_DEVICES": self.devices[index % len(self.devices)]} if self.devices else {}
         try:
-            if self._forge is None:
-                self._forge = Forge(self.threads, self.preload)
-            member = Member(index, *self._forge.worker(device))
+            member = Member(index, *self._prepared().worker(device))
         except (InputError, OSError, psutil.Error) as error:
             self._abandon(f"no worker could be started: {error}")
             return None

@@ -17,11 +17,12 @@ from radii.store.record import (
     Unit,
 )
 from radii.store.select import Selection
-from radii.store.sql import Store, open_store
+from radii.store.sql import EmptyStoreError, Store, open_store
 
 __all__ = [
     "Alarm",
     "ClassifierRecord",
+    "EmptyStoreError",
     "Environment",
     "Evidence",
     "Info",

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, case, func, select
 from radii.errors import StoreError
 from radii.problem import Status
 from radii.store import schema
+from radii.store._claims import clock
 from radii.store._put import Alarm
 from radii.store._rows import (
     classifier_of,
@@ -22,8 +23,9 @@ from radii.store._rows import (
     setting_of,
     witness_of,
 )
+from radii.store.engine import file_of
 from radii.store.record import ClassifierRecord, Environment, Evidence, RadiusRecord, Unit
-from radii.store.select import Selection, chosen
+from radii.store.select import Selection, chosen, matching
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,12 +42,16 @@ class Info:
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How far the units of one classifier are: `statuses` counts the finished ones, `claimed` those in work."""
+    """How far the units of one classifier are: `statuses` counts the finished ones, `claimed` those in work.
+
+    `width` is the mean of upper − lower over the open ones that have both ends; None when there are none.
+    """
 
     classifier: str
     planned: int
     statuses: dict[str, int]
     claimed: int
+    width: float | None = None
 
     @property
     def done(self) -> int:
@@ -131,25 +137,35 @@ def _evidence(row: Any) -> Evidence:
 
 def progress(connection: Connection, study: str | None) -> list[Progress]:
     """How far every classifier of a study (or of the whole store) is."""
-    columns = [schema.classifiers.c.name, schema.units.c.id, schema.radii.c.status]
-    where = Selection(study=(study,) if study else ())
-    units = chosen(columns, where, finished=False).order_by(None).subquery()
+    ends = schema.radii.c
+    gap = (ends.upper - ends.lower).label("gap")
+    columns = [schema.classifiers.c.name, schema.units.c.id, ends.status, gap]
+    units = matching(columns, Selection(study=(study,) if study else ()), finished=False).subquery()
+    live = (schema.claims.c.units_id == units.c.id) & (schema.claims.c.expires > clock(connection))
     claimed = func.sum(case((schema.claims.c.units_id.is_not(None), 1), else_=0))
     counted = (
-        select(units.c.name, units.c.status, func.count(), claimed)
-        .select_from(units.outerjoin(schema.claims, schema.claims.c.units_id == units.c.id))
+        select(units.c.name, units.c.status, func.count(), claimed, func.avg(units.c.gap))
+        .select_from(units.outerjoin(schema.claims, live))
         .group_by(units.c.name, units.c.status)
     )
     result: dict[str, Progress] = {}
-    for name, status, number, busy in connection.execute(counted):
+    for name, status, number, busy, width in connection.execute(counted):
         old = result.get(name, Progress(classifier=name, planned=0, statuses={}, claimed=0))
         result[name] = Progress(
             classifier=name,
             planned=old.planned + number,
             statuses=old.statuses | ({status: number} if status else {}),
             claimed=old.claimed + int(busy),
+            width=width if status == Status.OPEN else old.width,
         )
     return [result[name] for name in sorted(result)]
+
+
+def finished_since(connection: Connection, study: str | None, moment: float) -> int:
+    """How many units of a study (or of the whole store) were finished at that moment or later."""
+    where = Selection(study=(study,) if study else ())
+    query = matching([func.count()], where).where(schema.radii.c.finished >= moment)
+    return int(connection.execute(query).scalar_one())
 
 
 def info(connection: Connection, where: str) -> Info:
@@ -173,7 +189,7 @@ def _size(connection: Connection) -> int:
     if connection.dialect.name == "postgresql":
         whole = select(func.pg_database_size(func.current_database()))
         return int(connection.execute(whole).scalar_one())
-    file = connection.engine.url.database
+    file = file_of(connection.engine.url)
     if not file:
         pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
         return int(pages * connection.exec_driver_sql("PRAGMA page_size").scalar_one())

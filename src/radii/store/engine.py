@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
@@ -57,23 +58,55 @@ def shown(url: URL) -> str:
     return url.set(drivername="postgresql").render_as_string(hide_password=True)
 
 
-def connect(url: URL, timeout: float) -> Engine:
+def connect(url: URL, timeout: float, create: bool = True) -> Engine:
     """An engine for the URL; `timeout` is how many seconds to wait for a lock or a server."""
     if url.get_backend_name() == "sqlite":
         pool = QueuePool if url.database else StaticPool
-        options = {"timeout": timeout, "check_same_thread": False}
-        engine = create_engine(url, connect_args=options, poolclass=pool)
-        event.listen(engine, "connect", _tune_sqlite)
+        options = {"timeout": _patience(url, timeout), "check_same_thread": False}
+        engine = create_engine(_still(url), connect_args=options, poolclass=pool)
+        event.listen(engine, "connect", _tune_sqlite if create else _tune_reader)
         event.listen(engine, "begin", _begin_sqlite)
         return engine
     _check.optional("psycopg", "postgres", "PostgreSQL stores")
     return create_engine(url, connect_args={"connect_timeout": max(2, int(timeout))}, pool_pre_ping=True)
 
 
-def _tune_sqlite(connection: Any, _record: Any) -> None:
+def _still(url: URL) -> URL:
+    """The URL, marked as never changing when the file's folder cannot be written and nothing waits beside the file.
+
+    SQLite keeps two small files beside a store in use; where it cannot, it would refuse to read at all.
+    """
+    file = Path(url.database or "")
+    if not url.database or not file.is_file() or _writable(file.parent) or Path(f"{file}-wal").exists():
+        return url
+    return URL.create("sqlite", database=f"file:{quote(str(file.absolute()))}", query={"immutable": "1", "uri": "true"})
+
+
+def _patience(url: URL, timeout: float) -> float:
+    """How many seconds to wait for a lock: what the URL says (sqlite:///study.db?timeout=5), or the default."""
+    said = url.query.get("timeout")
+    return timeout if said is None else _check.number(str(said), "store timeout", low=0.0)
+
+
+def file_of(url: URL) -> str:
+    """The path of an SQLite file, empty for a store in memory."""
+    return unquote((url.database or "").removeprefix("file:")) if url.query.get("immutable") else url.database or ""
+
+
+def _writable(folder: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return os.access(folder, os.W_OK) and not os.statvfs(folder).f_flag & os.ST_RDONLY
+    return False
+
+
+def _tune_reader(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # transactions are begun by `_begin_sqlite`
     for pragma in ("synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY"):
         connection.execute(f"PRAGMA {pragma}")
+
+
+def _tune_sqlite(connection: Any, record: Any) -> None:
+    _tune_reader(connection, record)
     if connection.execute("PRAGMA journal_mode").fetchone()[0] == "delete":
         # Another process may be switching just now, or the file may be read-only: it works without, only slower.
         with contextlib.suppress(sqlite3.OperationalError):

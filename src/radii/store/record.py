@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from radii.errors import InputError
-from radii.problem import Answer, Instance, Norm, Property, Radius
+from radii.problem import Answer, Instance, Norm, Property, Radius, Verdict
 
 TREES = "trees"  # the kind of evidence that `radii.evidence` checks
 _PACKAGES = ("radii", "torch", "numpy", "scipy", "onnx", "onnxruntime", "highspy", "SQLAlchemy")
@@ -149,6 +149,27 @@ class QueryRecord:
             wall_seconds=answer.wall_seconds,
             nodes=answer.nodes,
             peak_memory=answer.peak_memory,
+        )
+
+    @staticmethod
+    def of_search(radius: Radius, decider: str = "") -> tuple[QueryRecord, ...]:
+        """A direct search as one row with its whole cost: the smallest ε broken, or else the largest proven."""
+        end = radius.lower if radius.upper is None else radius.upper
+        if end is None or radius.misclassified:
+            return ()
+        cost = radius.cost
+        stopped = "; stopped by time" if cost.timeouts else "; stopped by memory" if cost.memory_errors else ""
+        return (
+            QueryRecord(
+                epsilon=end,
+                verdict=(Verdict.ROBUST if radius.upper is None else Verdict.BROKEN).value,
+                detail=f"direct search, {radius.status.value}{stopped}",
+                decider=decider,
+                cpu_seconds=cost.cpu_seconds,
+                wall_seconds=cost.wall_seconds,
+                nodes=cost.nodes,
+                peak_memory=cost.peak_memory,
+            ),
         )
 
 

@@ -202,6 +202,11 @@ def is_current(connection: Connection) -> bool:
     return inspect(connection).has_table(about.name) and version_of(connection) == VERSION
 
 
+def is_empty(connection: Connection) -> bool:
+    """Whether the database has no tables at all."""
+    return not inspect(connection).get_table_names()
+
+
 def version_of(connection: Connection) -> int:
     """The schema version that the store was written with."""
     return int(connection.execute(select(about.c.value).where(about.c.name == "schema")).scalar_one())

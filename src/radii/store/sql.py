@@ -33,6 +33,10 @@ def open_store(where: str | Path | Store, *, create: bool = True, timeout: float
     return where if isinstance(where, Store) else Store(where, create=create, timeout=timeout)
 
 
+class EmptyStoreError(StoreError):
+    """There is a database, with nothing in it."""
+
+
 class Store:
     """Finished units by content key; safe for several processes at once. Open it with `open_store`."""
 
@@ -44,10 +48,15 @@ class Store:
             raise StoreError(f"store {self.where}: expected an existing file, got none; check the name")
         self.url = url
         self._register = Register()
-        self._engine = connect(url, timeout)
+        self._engine = connect(url, timeout, create)
         try:
             with self.read() as connection:
                 ready = schema.is_current(connection)
+                if not ready and not create and schema.is_empty(connection):
+                    raise EmptyStoreError(
+                        f"store {self.where}: expected a radii store, got an empty database; "
+                        "check the name, or fill it with `radii run`"
+                    )
             if not ready:
                 with self.write() as connection:
                     schema.prepare(connection, f"store {self.where}")
@@ -175,6 +184,11 @@ class Store:
         """How far every classifier of the study (or of the whole store) is."""
         with self.read() as connection:
             return _read.progress(connection, study)
+
+    def finished_since(self, moment: float, study: str | None = None) -> int:
+        """How many units were finished at that moment (seconds since 1970) or later."""
+        with self.read() as connection:
+            return _read.finished_since(connection, study, moment)
 
     def info(self) -> Info:
         """What the store holds and how large it is."""

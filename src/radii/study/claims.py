@@ -20,6 +20,7 @@ from radii.study.plan import Work
 
 SECONDS = 120.0  # how long a claim lasts unless it is renewed: what another machine waits for after a crash
 _LOOK_SECONDS = 1.0  # how often to ask whether others have finished or died
+_active: set[str] = set()  # owners of this process whose run has not ended
 
 
 class Claims:
@@ -29,6 +30,7 @@ class Claims:
         self, store: Store, works: Sequence[Work], retry_before: float | None = None, seconds: float = SECONDS
     ) -> None:
         self.owner = owner_name()
+        _active.add(self.owner)
         self.theirs = 0  # units of the list that others have finished meanwhile
         self._store, self._retry, self._seconds = store, retry_before, seconds
         self._works = {work.key: work for work in works}
@@ -53,6 +55,11 @@ class Claims:
         return []
 
     @property
+    def active(self) -> bool:
+        """Whether its run goes on."""
+        return self.owner in _active
+
+    @property
     def waiting(self) -> int:
         """How many units others are computing."""
         return len(self._busy)
@@ -67,6 +74,10 @@ class Claims:
         if time.monotonic() - self._renewed > self._seconds / 4:
             self._store.renew(self.owner, seconds=self._seconds)
             self._renewed = time.monotonic()
+
+    def end(self) -> None:
+        """Say that this run is over: what it could not give back counts as left by the dead."""
+        _active.discard(self.owner)
 
     def _look(self) -> None:
         """Drop what others have finished; what they have given up becomes ready again."""
@@ -87,7 +98,7 @@ def owner_name() -> str:
 
 
 def release_dead(store: Store) -> int:
-    """Give back the claims of processes of this machine that are gone; those of other machines run out."""
+    """Give back the claims of runs on this machine that are gone; those of other machines run out."""
     with store.read() as connection:
         owners = list(connection.execute(select(_table.c.owner).distinct()).scalars())
     return sum(store.release(owner) for owner in owners if _dead(owner))
@@ -97,6 +108,8 @@ def _dead(owner: str) -> bool:
     place, *rest = owner.split("/")
     if place != _place() or len(rest) != 3:
         return False
+    if rest[0] == str(os.getpid()):
+        return owner not in _active
     try:
         process = psutil.Process(int(rest[0]))
         return process.status() == psutil.STATUS_ZOMBIE or abs(process.create_time() - float(rest[1])) > 1.0

@@ -10,7 +10,7 @@ from radii.decide import Decider
 from radii.models.classifier import Classifier
 from radii.problem import Classification, Instance, Radius, Status
 from radii.search import direct, in_batches
-from radii.store import ClassifierRecord, Environment, InstanceRecord, RadiusRecord, Selection, Store, Unit
+from radii.store import ClassifierRecord, Environment, InstanceRecord, QueryRecord, RadiusRecord, Selection, Store, Unit
 from radii.study.ask import Ask
 
 T = TypeVar("T")
@@ -45,9 +45,7 @@ class Measurement:
         work = {unit.key: (unit, inst) for unit, inst in zip(units, instances, strict=True) if unit.key in todo}
         for part in _parts(list(work.values()), _BATCH):
             found = self._solve([instance for _, instance in part], count)
-            store.put_many(
-                [RadiusRecord(unit=u, radius=r, environment=environment) for (u, _), r in zip(part, found, strict=True)]
-            )
+            store.put_many([self._record(u, r, environment) for (u, _), r in zip(part, found, strict=True)])
         known = _stored(store, [unit.key for unit in units])
         return [known[unit.key] for unit in units]
 
@@ -61,6 +59,10 @@ class Measurement:
             setting=self.ask.setting(self.decider),
             budget=self.ask.costs(),
         )
+
+    def _record(self, unit: Unit, radius: Radius, environment: Environment) -> RadiusRecord:
+        rows = QueryRecord.of_search(radius, self.decider.identity) if self.ask.grid is None else ()
+        return RadiusRecord(unit=unit, radius=radius, queries=rows, environment=environment)
 
     def _check(self, instances: Sequence[Instance]) -> None:
         """Refuse a target that some input cannot have before any work is done."""

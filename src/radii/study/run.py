@@ -44,6 +44,7 @@ class Summary:
     failures: list[Finished] = field(default_factory=list)
     alarms: list[Alarm] = field(default_factory=list)
     stopped: bool = False
+    trouble: str = ""  # what ended the run before its time
 
     @property
     def complete(self) -> bool:
@@ -56,7 +57,10 @@ Listen = Callable[[Finished], None]
 
 @dataclass
 class Run:
-    """One process's part in a study: `listen` hears of every finished unit, `idle` while others are waited for."""
+    """One process's part in a study.
+
+    `listen` hears of every finished unit, `idle` while others are waited for, `tick` a few times a second.
+    """
 
     plan: Plan
     store: Store
@@ -66,25 +70,42 @@ class Run:
     command: str = ""
     listen: Listen | None = None
     idle: Callable[[int], None] | None = None
+    tick: Callable[[], None] | None = None
 
     def __post_init__(self) -> None:
         self._environment = Environment.current(self.command, self.plan.seed)
         self.summary = Summary(planned=len(self.plan.works))
+        self._retry_before: float | None = None
+        self._missing: list[Work] | None = None
+
+    def prepare(self) -> int:
+        """How many units there are to do, once the plan is in the store; a changed classifier is refused here."""
+        self._retry_before = time.time() if self.retry else None
+        if self.store.studies().get(self.plan.name) != self.plan.body:
+            self.store.plan(self.plan.name, self.plan.units, self.plan.body)
+        wanted = {unit.key for unit in self.store.pending(self.plan.units, retry_before=self._retry_before)}
+        self._missing = [work for work in self.plan.works if work.key in wanted]
+        self.summary.known = len(self.plan.works) - len(self._missing)
+        return len(self._missing)
 
     def run(self) -> Summary:
         """Do what is missing; a stop leaves everything finished in the store and gives the claims back."""
-        retry_before = time.time() if self.retry else None
-        if self.store.studies().get(self.plan.name) != self.plan.body:
-            self.store.plan(self.plan.name, self.plan.units, self.plan.body)
-        wanted = {unit.key for unit in self.store.pending(self.plan.units, retry_before=retry_before)}
-        missing = [work for work in self.plan.works if work.key in wanted]
-        self.summary.known = len(self.plan.works) - len(missing)
+        if self._missing is None:
+            self.prepare()
+        missing = self._missing or []
         measured = [work for work in missing if work.question.ask.grid is None]
         asked = [work for work in missing if work.question.ask.grid is not None]
         for works, go in ((_fair(measured), self._measure), (_by_question(asked, self._chunk()), self._ask)):
             if works and not self.summary.stopped:
-                self._with_claims(Claims(self.store, works, retry_before, self._patience()), go)
+                self._with_claims(Claims(self.store, works, self._retry_before, self._patience()), go)
         return self.summary
+
+    def _look(self, claims: Claims) -> None:
+        """What is done between two units: hear a stop, keep the claims, show how it stands."""
+        self.stop.check()
+        claims.tend()
+        if self.tick is not None:
+            self.tick()
 
     def _patience(self) -> float:
         # A runner that works in this process cannot renew its claims while it does.
@@ -95,20 +116,24 @@ class Run:
             go(claims)
         except Stopped:
             self.summary.stopped = True
+        except StoreError:
+            claims.end()  # a store that cannot be written is not waited for again; the next run takes the claims over
+            raise
         finally:
             self.summary.theirs += claims.theirs
-            # Claims run out by themselves when the store cannot be reached any more.
-            with contextlib.suppress(StoreError):
-                self.store.release(claims.owner)
+            if claims.active:
+                claims.end()
+                with contextlib.suppress(StoreError):
+                    self.store.release(claims.owner)
 
     # Direct search: one unit is one task.
 
     def _measure(self, claims: Claims) -> None:
         flying: dict[str, Work] = {}
+        landing = True
         try:
             while flying or not claims.exhausted:
-                self.stop.check()
-                claims.tend()
+                self._look(claims)
                 room = self._room() - len(flying)
                 # Refilled when half is done: one claim, which waits for the disk, serves several units.
                 drawn = claims.draw(room) if 2 * room >= self._room() else []
@@ -119,12 +144,15 @@ class Run:
                     self._rest(claims)
                 elif (outcome := self.runner.wait(timeout=TICK_SECONDS)) is not None:
                     self._land(flying.pop(outcome.key), outcome)
+        except StoreError:
+            landing = False
+            raise
         finally:
             for key in flying:
                 self.runner.cancel(key)
             while flying and (outcome := self.runner.wait(timeout=10.0)) is not None:
                 work = flying.pop(outcome.key)
-                if outcome.ok:  # it was finished before the stop reached it
+                if outcome.ok and landing:  # it was finished before the stop reached it
                     self._land(work, outcome)
 
     def _room(self) -> int:
@@ -140,7 +168,8 @@ class Run:
         if outcome.failure is None:
             radius: Radius = outcome.value
             peak = max(radius.cost.peak_memory, outcome.peak_memory or 0)
-            self._keep(work, replace(radius, cost=replace(radius.cost, peak_memory=peak)))
+            whole = replace(radius, cost=replace(radius.cost, peak_memory=peak))
+            self._keep(work, whole, QueryRecord.of_search(whole, work.question.decider.identity))
             return
         reason, message = outcome.failure.reason, outcome.failure.message
         cost = Cost(
@@ -165,7 +194,7 @@ class Run:
 
     def _ask(self, claims: Claims) -> None:
         while not claims.exhausted:
-            self.stop.check()
+            self._look(claims)
             drawn = claims.draw(self._chunk())
             if not drawn:
                 self._rest(claims)
@@ -173,12 +202,8 @@ class Run:
                 self._search(list(group), claims)
 
     def _search(self, works: Sequence[Work], claims: Claims) -> None:
-        def tick() -> None:
-            self.stop.check()
-            claims.tend()
-
         question = works[0].question
-        pool = RunnerPool(self.runner, question, tick)
+        pool = RunnerPool(self.runner, question, lambda: self._look(claims))
 
         def finished(place: int, radius: Radius) -> None:
             lost = [q for q in pool.trace.get(place, ()) if q.reason == "error"]

@@ -11,71 +11,85 @@ from radii.store import Store
 from radii.study.plan import Plan
 from radii.study.run import Finished
 
+_LOOK_SECONDS = 2.0  # how often the store is asked what other processes have finished, unless asking takes long
+
 
 @dataclass
 class Row:
-    """One classifier: how many units it has, what came out, and how wide the open intervals are."""
+    """One classifier: how many units it has, what came out, and the mean width of the open intervals."""
 
     planned: int = 0
     statuses: Counter[str] = field(default_factory=Counter)
-    gap: float = 0.0
-    gaps: int = 0
+    width: float | None = None
 
     @property
     def done(self) -> int:
         """How many are finished."""
         return sum(self.statuses.values())
 
-    @property
-    def width(self) -> float | None:
-        """The mean width of the intervals that were left open in this run."""
-        return self.gap / self.gaps if self.gaps else None
-
 
 class Tally:
-    """Counts by classifier; the rate and the remaining time come from this run alone."""
+    """Counts by classifier over all processes that work on the study; the rate is that since this run began.
 
-    def __init__(self, plan: Plan, store: Store) -> None:
+    Make it when the plan is in the store. `todo` is how many units this run has to do; with `retry`, units that
+    have a result are among them.
+    """
+
+    def __init__(self, plan: Plan, store: Store, todo: int, retry: bool = False) -> None:
         self.rows = {name: Row(planned=count) for name, count in plan.counts().items()}
-        self.planned = len(plan.works)
-        names = {work.key: work.unit.classifier.name for work in plan.works}
-        self.began, self.ran, self.failed = time.monotonic(), 0, 0
-        for name, status in _known(store, plan.name, names):
-            self.rows[name].statuses[status] += 1
+        self.planned, self.todo, self.retry = len(plan.works), todo, retry
+        self.ran, self.failed = 0, 0
+        self._began: float | None = None
+        self._store, self._study = store, plan.name
+        self._next_look = 0.0
+        self.look()
+        self.before = self.done
+
+    def look(self) -> None:
+        """Ask the store how far the study is."""
+        start = time.monotonic()
+        for one in self._store.progress(self._study):
+            if one.classifier in self.rows:
+                row = self.rows[one.classifier]
+                row.statuses, row.width = Counter(one.statuses), one.width
+        now = time.monotonic()
+        self._next_look = now + max(_LOOK_SECONDS, 50 * (now - start))
 
     def add(self, finished: Finished) -> None:
         """Count one finished unit."""
-        row, radius = self.rows[finished.work.unit.classifier.name], finished.radius
-        # A unit that is tried again was counted as open or unsolved; the display is only about what is finished.
-        if row.done < row.planned:
-            row.statuses[radius.status.value] += 1
-        if radius.status.value == "open" and radius.gap is not None:
-            row.gap, row.gaps = row.gap + radius.gap, row.gaps + 1
+        if self._began is None:  # loading the workers is not part of the rate
+            self._began = time.monotonic() - max(0.001, finished.radius.cost.wall_seconds)
+        if not self.retry:
+            self.rows[finished.work.unit.classifier.name].statuses[finished.radius.status.value] += 1
         self.ran += 1
         self.failed += bool(finished.failure)
+        self.tick()
+
+    def tick(self) -> None:
+        """Look again when it is time."""
+        if time.monotonic() >= self._next_look:
+            self.look()
 
     @property
     def done(self) -> int:
-        """How many units are finished, by this run or before it."""
+        """How many units are finished, by whomever."""
         return sum(row.done for row in self.rows.values())
 
     @property
+    def progressed(self) -> int:
+        """How many of the units to do are done."""
+        return self.ran if self.retry else self.done - self.before
+
+    @property
     def rate(self) -> float | None:
-        """Units a second in this run."""
-        seconds = time.monotonic() - self.began
-        return self.ran / seconds if self.ran and seconds > 0 else None
+        """Units a second since the first one began."""
+        return None if self._began is None else self.progressed / (time.monotonic() - self._began)
 
     @property
     def seconds_left(self) -> float | None:
         """How long the rest will take at this rate."""
-        return None if self.rate is None else (self.planned - self.done) / self.rate
-
-
-def _known(store: Store, study: str, names: dict[str, str]) -> list[tuple[str, str]]:
-    from radii.store import Selection, radii_frame
-
-    frame = radii_frame(store, Selection(study=(study,)))
-    return [(names[k], s) for k, s in zip(frame["key"], frame["status"], strict=True) if k in names]
+        rate = self.rate
+        return None if not rate else max(0, self.todo - self.progressed) / rate
 
 
 def described(finished: Finished) -> dict[str, Any]:

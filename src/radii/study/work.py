@@ -16,7 +16,6 @@ from radii.study.ask import Ask
 from radii.study.plan import Question
 from radii.study.sources import Source
 
-PRELOAD = ("torch", "onnx", "onnxruntime", "radii.study.work", "radii.verifiers.native")
 TICK_SECONDS = 0.5  # how often a waiting run looks for Ctrl-C and renews its claims
 _KEPT = 8  # classifiers that a worker keeps loaded
 _loaded: OrderedDict[str, Classifier] = OrderedDict()
@@ -46,10 +45,12 @@ def answer(source: Source, decider: Decider, budget: Budget, query: Query) -> An
 def limits(budget: Budget) -> Limits:
     """Where the runner stops a task: a little beyond the budget, which deciders keep by themselves.
 
-    A decider that stops itself still reports what it has proven; one that is stopped from outside cannot.
+    A decider that stops itself still reports what it has proven; one that is stopped from outside cannot. The wall
+    limit is for tasks that hang without computing; it is wide, for a worker may share its core with others.
     """
     return Limits(
         cpu_seconds=None if budget.seconds is None else 1.25 * budget.seconds + 10.0,
+        wall_seconds=None if budget.seconds is None else 20.0 * budget.seconds + 600.0,
         memory_bytes=None if budget.memory is None else budget.memory + budget.memory // 10,
     )
 

@@ -153,14 +153,14 @@ class StoreExam(ABC):
 
     def test_an_absent_end_stays_absent(self, tmp_path: Path) -> None:
         with open_store(self.fresh(tmp_path)) as store:
-            store.put(record(unit(0), lower=None))
+            store.put(record(unit(0), lower=None, upper=2.0))
             store.put(record(unit(1), upper=None))
             store.put(record(unit(2), lower=None, upper=None, prediction=None, note="crash: SIGSEGV"))
             frame = radii_frame(store)
             assert [math.isnan(value) for value in frame["lower"]] == [True, False, True]
             assert [math.isnan(value) for value in frame["upper"]] == [False, True, True]
             lines = str(export(frame, "csv")).splitlines()
-            assert lines[1].split(",")[9:12] == ["", "0.2", "open"]
+            assert lines[1].split(",")[9:12] == ["", "2.0", "open"]
             assert lines[3].split(",")[5] == ""
             assert store.info().statuses == {"closed": 0, "open": 2, "misclassified": 0, "unsolved": 1, "robust": 0}
 
@@ -287,10 +287,14 @@ class StoreExam(ABC):
             store.plan("study", units, {"name": "study"})
             store.plan("other", [unit(9, "c")])
             store.put(record(units[0]))
-            store.put(record(units[1], lower=None))
+            store.put(record(units[1], lower=0.5, upper=1.5))
             store.claim(units[2:5], "ann")
+            store.claim(units[5:6], "bob", seconds=0.0)  # has run out at once
             a, b = store.progress("study")
             assert (a.classifier, a.planned, a.statuses, a.claimed) == ("a", 4, {"closed": 1, "open": 1}, 2)
+            assert (a.width, b.width) == (1.0, None)
+            assert (store.finished_since(0.0, "study"), store.finished_since(0.0, "other")) == (2, 0)
+            assert store.finished_since(time.time() + 60) == 0
             assert (b.classifier, b.planned, b.statuses, b.claimed, b.done) == ("b", 4, {}, 1, 0)
             assert len(store.progress()) == 3
             assert store.studies() == {"study": {"name": "study"}, "other": {}}
