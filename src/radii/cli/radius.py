@@ -9,8 +9,10 @@ import typer
 
 from radii.cli.console import note, table
 from radii.cli.options import domain_of, grid_of, positions, preprocessing, property_of
+from radii.errors import InputError
 
 if TYPE_CHECKING:
+    from radii.store import RadiusRecord
     from radii.study.ask import Options
 
 _SHOWN = ("index", "label", "prediction", "target", "lower", "upper", "status", "cpu_seconds")
@@ -38,6 +40,9 @@ def radius(
     domain: Annotated[str, typer.Option(help="Values inputs can take, LOW,HIGH or none.")] = "0,1",
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     store: Annotated[str | None, typer.Option(help="Keep results in this file or database, and use them.")] = None,
+    evidence: Annotated[
+        Path | None, typer.Option(help="Write evidence for radii check: a file, or a folder for several inputs.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON with the columns of radii export.")] = False,
 ) -> None:
     """How far can this input move before the network changes its mind?
@@ -45,6 +50,7 @@ def radius(
     \b
     Example:
       radii radius zoo:mnist5k-standard --data mnist5k --index 0:5 --seconds 10
+      radii radius net.onnx --data mnist5k --index 7 --evidence digit7.evidence
     """
     from radii import api
     from radii.store import Selection, export, open_store, radii_frame
@@ -58,15 +64,37 @@ def radius(
     for line in (*net.alarms, *chosen.alarms):
         note(f"alarm: {line}")
     asked: Options = {"property": prop, "norm": norm, "seconds": seconds, "tolerance": tolerance}
-    asked |= {"grid": grid_of(grid), "verifier": verifier, "seed": seed}
+    asked |= {"grid": grid_of(grid), "verifier": verifier, "seed": seed, "evidence": evidence is not None}
     work = api.measurement(net, **asked)
     with open_store(store or ":memory:") as opened:
         with shown(None, len(chosen), net.name) as tell:
             work.kept(chosen.instances, opened, tell)
-        frame = radii_frame(opened, Selection(key=tuple(work.unit(instance).key for instance in chosen)))
+        keys = tuple(work.unit(instance).key for instance in chosen)
+        frame = radii_frame(opened, Selection(key=keys))
+        if evidence is not None:
+            _write(evidence, list(opened.records(Selection(key=keys))))
     if json:
         typer.echo(export(frame, "json"), nl=False)
         return
     plain = frame[list(_SHOWN)].astype(object).where(frame[list(_SHOWN)].notna(), None)
     typer.echo(f"{net.name} on {chosen.name} {chosen.split}, {prop.kind}, {norm}")
     typer.echo(table(_SHOWN, plain.to_numpy().tolist()))
+
+
+def _write(target: Path, records: list[RadiusRecord]) -> None:
+    """Evidence to a file, or to a folder with one file an input; what has none is said."""
+    found = {record.unit.instance.index: record.evidence for record in records if record.evidence is not None}
+    for record in records:
+        if record.evidence is None:
+            why = record.radius.note or "nothing was proven" * (not record.radius.misclassified) or "misclassified"
+            note(f"input {record.unit.instance.index}: no evidence was written: {why}")
+    try:
+        if len(records) == 1:
+            for one in found.values():
+                target.write_bytes(one.data)
+            return
+        target.mkdir(parents=True, exist_ok=True)
+        for index, one in found.items():
+            (target / f"{index}.evidence").write_bytes(one.data)
+    except OSError as error:
+        raise InputError(f"--evidence: expected a place to write to, got {target}: {error.strerror}") from None

@@ -72,10 +72,16 @@ def _best(ball: Ball, w: Tensor, k: Tensor, g: Tensor, c: Tensor) -> tuple[Tenso
         best[rising] = torch.where(better, value, best[rising])
         price[rising] = torch.where(better, at, price[rising])
         up, here = slope > 0, (at, value, slope)
-        left = tuple(torch.where(up, new, old) for new, old in zip(here, left))
-        right = tuple(torch.where(up, old, new) for new, old in zip(here, right))
+        left, right = _either(up, here, left), _either(up, right, here)
         meet = (right[1] - left[1] + left[2] * left[0] - right[2] * right[0]) / (left[2] - right[2])
         inside = (meet > left[0]) & (meet < right[0])
         halfway = 0.5 * (left[0] + right[0])
         at = torch.where(right[0].isinf(), 4.0 * left[0], torch.where(inside, meet, halfway))
     return price.double(), best.double()
+
+
+_Tangent = tuple[Tensor, Tensor, Tensor]  # where, value, slope
+
+
+def _either(which: Tensor, a: _Tangent, b: _Tangent) -> _Tangent:
+    return torch.where(which, a[0], b[0]), torch.where(which, a[1], b[1]), torch.where(which, a[2], b[2])
