@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from radii import load_classifier
 from radii.decide import Decider
 from radii.errors import InputError, ToolMissing
 from radii.verifiers.catalogue import available, make
@@ -101,6 +105,81 @@ def test_another_package_adds_a_verifier(plugin):
         make("broken")
     with pytest.raises(InputError, match="did you mean 'mood'"):
         make({"name": "shrug", "moood": 1})
+
+
+AUTHOR = {
+    "pyproject.toml": """
+[build-system]
+requires = ["setuptools"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "radii-thorough"
+version = "2.1"
+
+[tool.setuptools]
+py-modules = ["thorough"]
+
+[project.entry-points."radii.verifiers"]
+thorough = "thorough:Thorough"
+""",
+    "thorough.py": PLUGIN.replace("Shrug", "Thorough")
+    .replace('identity: str = "shrug 1"', 'identity: str = "thorough 2.1"')
+    .replace("refutes: bool = False", "refutes: bool = True")
+    .replace(
+        "return [Answer.unknown(Reason.INCOMPLETE, self.mood) for _ in queries]",
+        "return Portfolio((AttackOnly(), BoundsOnly())).decide(classifier, queries, budget)",
+    )
+    .replace(
+        "from radii.problem import Answer, Reason",
+        "from radii.verifiers.incomplete import AttackOnly, BoundsOnly\n"
+        "from radii.verifiers.portfolio import Portfolio",
+    ),
+    "test_thorough.py": """
+from radii.testing.verifier_exam import VerifierExam
+from thorough import Thorough
+
+class TestThorough(VerifierExam):
+    norms = ("linf",)
+    exact = False
+
+    def make(self):
+        return Thorough()
+""",
+}
+
+
+def test_a_package_from_pip_is_listed_used_and_examined(tmp_path):
+    """As its author would: pip installs it, `radii verifiers` lists it, the shipped exam passes on it."""
+    source, site = tmp_path / "source", tmp_path / "site"
+    source.mkdir()
+    for name, text in AUTHOR.items():
+        (source / name).write_text(text)
+    offline = ["--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check"]
+    done = called("pip", "install", *offline, "--target", site, source)
+    assert done.returncode == 0, done.stderr
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+    done = called("radii.cli.main", "verifiers", "--json", env=environment)
+    assert done.returncode == 0, done.stderr
+    (entry,) = [entry for entry in json.loads(done.stdout) if entry["name"] == "thorough"]
+    assert (entry["here"], entry["needs"], entry["summary"]) == (True, "radii-thorough", "Never knows.")
+    np.savez(tmp_path / "data.npz", x=np.zeros((1, 1, 28, 28), np.float32), y=[blank_label()])
+    words = ("--data", tmp_path / "data.npz", "--verifier", "thorough", "--grid", "0.0001:0.5001:0.25", "--json")
+    done = called("radii.cli.main", "radius", "zoo:mnist5k-conv", *words, env=environment)
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)
+    assert (row["verifier"], row["lower"], row["upper"]) == ("thorough", 0.0001, 0.2501)
+    done = called("pytest", "-q", "-p", "no:cacheprovider", source / "test_thorough.py", env=environment, cwd=source)
+    assert done.returncode == 0, done.stdout[-2000:]
+
+
+def blank_label():
+    return int(load_classifier("zoo:mnist5k-conv").predict(np.zeros((1, 28, 28), np.float32)))
+
+
+def called(module, *words, env=None, cwd=None):
+    command = [sys.executable, "-m", module, *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, env=env, cwd=cwd, check=False)
 
 
 def test_importing_the_catalogue_loads_no_solver():

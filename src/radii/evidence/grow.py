@@ -6,6 +6,8 @@ they do not, and the engine has nothing more to say, a few steps of ascent and, 
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -106,12 +108,16 @@ def _sparse(full: Tensor) -> Sparse:
 
 
 class Grower:
-    """Makes the trees of a group of rows; with `must`, a row that stays open is an error."""
+    """Makes the trees of a group of rows; with `must`, a row that stays open is an error.
 
-    def __init__(self, net: Neurons, rows: Rows, ball: Ball, must: bool) -> None:
+    `until` is the CPU time of this process at which it gives up.
+    """
+
+    def __init__(self, net: Neurons, rows: Rows, ball: Ball, must: bool, until: float = math.inf) -> None:
         self.net, self.rows, self.ball, self.must = net, net.charged(rows), ball, must
         self.width = len(net.low)
         self.extra = EXTRA
+        self.until = until
         self.grown = Grown()
 
     def grow(self, hints: Sequence[Hint]) -> Forest:
@@ -136,6 +142,8 @@ class Grower:
 
     def _part(self, level: _Level) -> _Level:
         """Settles some nodes of a level and returns the children of those that are split."""
+        if time.process_time() > self.until:
+            raise InputError("making it took too long")
         ends = level.low, level.high
         alpha, beta = self._hinted(level, ends, 1)
         bound = self._bound(level.row, ends, alpha, beta)

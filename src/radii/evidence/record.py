@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -47,6 +49,7 @@ class Recorder:
         self._layers: list[TreeLog] = []
         self._best: TreeLog | None = None
         self._radius = 0.0
+        self._until = math.inf
 
     def reads(self, graph: Graph) -> None:
         """Learns which node of the engine's graph is which ReLU."""
@@ -76,8 +79,12 @@ class Recorder:
     def _where(self, net: Condensed) -> list[tuple[int, Tensor]]:
         return [(self._number[node], values) for node, values in net.where]
 
-    def build(self, radius: float) -> bytes:
-        """Evidence of a radius that was proven, checked; an `InputError` says why there is none."""
+    def build(self, radius: float, seconds: float = math.inf) -> bytes:
+        """Evidence of a radius that was proven, checked; an `InputError` says why there is none.
+
+        After so many CPU seconds it gives up.
+        """
+        self._until = time.process_time() + seconds
         if self._best is None or radius > self._radius:
             raise InputError("no tree was recorded that proves the radius")
         if sum(log.bytes for log in (*self._layers, self._best)) > MEMORY:
@@ -109,7 +116,7 @@ class Recorder:
         known = {label: Hint(source, place, ()) for place, label in enumerate(best.labels)}
         hints = [known.get(row, Hint(None, 0, ())) for row in range(len(rows.b))]
         ball = ball_of(self.instance, claim, claim.radius, self.classifier)
-        _write(arrays, "margin/", Grower(walk.neurons, rows, ball, True).grow(hints))
+        _write(arrays, "margin/", Grower(walk.neurons, rows, ball, True, self._until).grow(hints))
         return arrays
 
     def _lemmas(
@@ -142,7 +149,7 @@ class Recorder:
         sources = {id(log): Source(log, columns, active) for _, log, _ in wanted.values()}
         hints = [Hint(sources[id(log)], place, ()) for _, log, place in wanted.values()]
         rows = layer.rows.pick(layer.place(values)).times(sign).minus(sign * threshold)
-        forest = Grower(walk.neurons, rows, walk.ball, False).grow(hints)
+        forest = Grower(walk.neurons, rows, walk.ball, False, self._until).grow(hints)
         arrays[f"{number}/side"] = side.numpy().astype(np.uint8)
         arrays[f"{number}/threshold"] = threshold.numpy()
         _write(arrays, f"{number}/", forest)

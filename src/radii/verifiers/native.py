@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -30,6 +31,7 @@ from radii.verifiers.spec import decide_spec
 from radii.verifiers.values import pursuit_of
 
 REFINED = 24  # points a refinement starts from
+EVIDENCE = (8.0, 0.2)  # CPU seconds, and part of the budget, that making evidence may take beyond it
 ARITHMETICS = ("real", "float32")
 
 
@@ -301,7 +303,9 @@ def _evidence(pursuit: Pursuit) -> tuple[bytes | None, str]:
     if pursuit.recorder is None or not pursuit.proven:
         return None, ""
     try:
-        return pursuit.recorder.build(pursuit.lower), ""
+        seconds = pursuit.meter.budget.seconds
+        spare = math.inf if seconds is None else EVIDENCE[0] + EVIDENCE[1] * seconds
+        return pursuit.recorder.build(pursuit.lower, spare), ""
     except (InputError, MemoryError, RuntimeError, ValueError, ArithmeticError) as error:
         return None, f"no evidence: {error}"
 
