@@ -10,7 +10,8 @@ from radii.errors import InputError
 from radii.stats import Distribution
 from radii.stats._arrays import Ends, ends_of, radius_ends
 from radii.stats.bands import dkw_half_width, smirnov_tail
-from radii.stats.guarantee import class_guarantees, guarantee
+from radii.stats.betting import mean_above
+from radii.stats.guarantee import class_claims, class_guarantees, guarantee
 from radii.stats.intervals import mean_interval, share_interval, share_lower, share_upper
 from radii.stats.quantiles import quantile
 
@@ -58,7 +59,7 @@ def test_finite_population_limits_cover_and_are_narrower() -> None:
     assert share_interval(20, n, population=n) == (0.5, 0.5)
 
 
-@pytest.mark.parametrize("method", ["hoeffding", "bernstein"])
+@pytest.mark.parametrize("method", ["betting", "hoeffding", "bernstein"])
 @pytest.mark.parametrize("n", [20, 200])
 def test_mean_intervals_cover(method: str, n: int) -> None:
     rng = np.random.default_rng(n)
@@ -183,3 +184,42 @@ def test_limits_at_one_epsilon_cover_through_gaps(n: int) -> None:
     truth = 0.9 * stats.norm.sf(np.log(0.04 / 0.05) / 0.6)
     limits = [guarantee(Ends(a, b)).at_one(0.04) for a, b in zip(low, high)]
     assert sum(a <= truth <= b for a, b in limits) >= 0.945 * 800
+
+
+def test_betting_holds_for_skewed_values_where_student_does_not_and_is_narrower_than_bernstein() -> None:
+    rng = np.random.default_rng(0)
+    n, runs, cap = 20, 300, 0.2
+    values = np.where(rng.random((runs, n)) < 0.1, 0.0, np.minimum(rng.lognormal(-4, 1, (runs, n)), cap) / cap)
+    z = np.log(cap) + 4
+    truth = 0.9 * (np.exp(-3.5) * stats.norm.cdf(z - 1) / cap + stats.norm.sf(z))
+    margin = stats.t.isf(0.025, n - 1) * values.std(axis=1, ddof=1) / np.sqrt(n)
+    assert np.mean(np.abs(values.mean(axis=1) - truth) <= margin) < 0.92
+    limits = np.array([mean_interval(row) for row in values])
+    assert np.mean((limits[:, 0] <= truth) & (truth <= limits[:, 1])) >= 0.945
+    wide = np.mean(np.diff(limits, axis=1))
+    assert wide < 0.6 * np.mean([np.diff(mean_interval(row, method="bernstein")) for row in values[:50]])
+    assert wide < 3 * np.mean(2 * margin)
+
+
+def test_betting_scales_with_its_bounds_and_ignores_the_order() -> None:
+    values = np.random.default_rng(1).random(200)
+    low, high = mean_interval(values)
+    assert mean_interval(10 * values - 5, bounds=(-5.0, 5.0)) == pytest.approx((10 * low - 5, 10 * high - 5))
+    assert mean_interval(np.sort(values)) == pytest.approx((low, high), abs=0.02)
+    assert mean_above(values, low - 1e-6, 0.025)
+    assert not mean_above(values, low + 1e-6, 0.025)
+
+
+def test_claims_about_classes_use_holm() -> None:
+    parts = {k: radius_ends([0.2] * good + [0.01] * (30 - good)) for k, good in enumerate((30, 29, 15))}
+    found = class_claims(parts, 0.1, 0.8)
+    assert [one.proven for one in found.values()] == [30, 29, 15]
+    plain = [stats.binomtest(g, 30, 0.8, "greater").pvalue for g in (30, 29, 15)]
+    assert [one.p_value for one in found.values()] == pytest.approx(
+        [3 * plain[0], max(3 * plain[0], 2 * plain[1]), max(2 * plain[1], plain[2])]
+    )
+    assert [one.shown for one in found.values()] == [True, True, False]
+    with pytest.raises(InputError, match="share"):
+        class_claims(parts, 0.1, 1.5)
+    with pytest.raises(InputError, match="class"):
+        class_claims({}, 0.1, 0.5)
