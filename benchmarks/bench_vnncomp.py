@@ -60,7 +60,7 @@ def main() -> int:
     """Print one line an instance, then the counts."""
     options = arguments()
     results: list[dict[str, Any]] = []
-    known = kept(options.json)
+    known = kept(options)
     for folder in sorted(path.parent for path in options.folder.glob("*/instances.csv")):
         if options.only and folder.name not in options.only:
             continue
@@ -78,10 +78,12 @@ def main() -> int:
     return 1 if summary["faults"] else 0
 
 
-def kept(file: Path | None) -> dict[tuple[str, str], dict[str, Any]]:
-    """What an earlier run has found, by benchmark and name."""
+def kept(options: argparse.Namespace) -> dict[tuple[str, str], dict[str, Any]]:
+    """What an earlier run has found, by benchmark and name; not what got too little of the processor in its time."""
+    file = options.json
     rows = json.loads(file.read_text())["instances"] if file is not None and file.is_file() else []
-    return {(row["benchmark"], row["name"]): row for row in rows}
+    starved = [r for r in rows if r["verdict"] == "timed-out" and r["seconds"] < 0.9 * options.seconds]
+    return {(row["benchmark"], row["name"]): row for row in rows if row not in starved}
 
 
 def keep(file: Path | None, values: dict[str, Any]) -> None:

@@ -140,7 +140,7 @@ from radii.testing.verifier_exam import VerifierExam
 from thorough import Thorough
 
 class TestThorough(VerifierExam):
-    norms = ("linf",)
+    norms = ("linf", "l2", "l1")
     exact = False
 
     def make(self):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -182,6 +184,40 @@ def test_bad_input_is_said_in_one_line(tmp_path):
     text.write_text("hello")
     with pytest.raises(InputError, match="cannot be started"):
         run([str(text)], Limits())
+
+
+def runs_a_program(exit_line, tmp_path):
+    """A Python that runs a program with a child of its own; gives the process once both are there."""
+    code = (
+        "import threading, time\nfrom radii.verifiers.process import Limits, end_all, run\n"
+        f"{exit_line}\nrun(['sh', '-c', 'sleep 600 & sleep 600'], Limits())\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path)
+    for _ in range(3000):
+        if len(marked()) >= 2:
+            return parent
+        time.sleep(0.02)
+    raise AssertionError("the program did not start")
+
+
+def test_a_terminated_process_takes_its_program_with_it(tmp_path):
+    parent = runs_a_program("", tmp_path)
+    parent.terminate()
+    assert parent.wait(60) == 128 + signal.SIGTERM
+    assert gone()
+
+
+def test_a_process_that_leaves_at_once_can_end_its_programs_first(tmp_path):
+    leave = "import os\nthreading.Timer(3, lambda: (end_all(), os._exit(7))).start()"
+    parent = runs_a_program(leave, tmp_path)
+    assert parent.wait(60) == 7
+    assert gone(10)
+
+
+def test_a_folder_asked_for_is_not_replaced_by_another(monkeypatch, tmp_path):
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "absent"))
+    with pytest.raises(InputError, match=r"absent: expected a folder to write to .* TMPDIR"), scratch("the test"):
+        pass
 
 
 def test_an_unwritable_scratch_folder_is_bad_input(monkeypatch, tmp_path):

@@ -59,5 +59,8 @@ class Deadline:
                 self._said = True
                 sys.stdout.write("timed-out\n")
                 sys.stdout.flush()
-                # The solver's thread cannot be stopped from here, so the process is.
+                # The solver's thread cannot be stopped from here, so the process is, with what it runs.
+                children = sys.modules.get("radii.verifiers.process")
+                if children is not None:
+                    children.end_all()
                 os._exit(0)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from radii.cli.console import emit_json, table
+
+if TYPE_CHECKING:
+    from radii.verifiers.catalogue import Entry
 
 
 def verifiers(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
@@ -24,5 +27,10 @@ def verifiers(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
     if json:
         emit_json([asdict(entry) for entry in found])
         return
-    rows = [(e.name, "yes" if e.here else "no", e.proves, e.summary, "" if e.here else e.install) for e in found]
-    typer.echo(table(("verifier", "here", "can say", "what it is", "how to get it"), rows))
+    rows = [(e.name, "yes" if e.here else "no", e.proves, e.needs, e.summary, _get(e)) for e in found]
+    typer.echo(table(("verifier", "here", "can say", "needs", "what it is", "how to get it"), rows))
+
+
+def _get(entry: Entry) -> str:
+    """The line that installs what is missing."""
+    return "" if entry.here else entry.install

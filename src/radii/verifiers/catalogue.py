@@ -92,6 +92,11 @@ _COMMAND_KEYS = ("command", "prepare", "name", "cwd", "version")
 def available() -> list[Entry]:
     """Every verifier that radii knows of, here or not: its own, those of other packages, and known commands."""
     own = [Entry(b.name, b.summary, b.proves, b.package, b.here, b.install) for b in _BUILTINS]
+    own[2:2] = [
+        Entry(f"milp ({solver})", f"the same with {{name: milp, solver: {solver}}}", _EXACT, package, here, install)
+        for solver, package in (("scip", "pyscipopt"), ("gurobi", "gurobipy"))
+        for here, install in [(find_spec(package) is not None, f"pip install 'radii[{solver}]'")]
+    ]
     own.append(Entry("portfolio", f"a cascade, by default {' > '.join(_CASCADE)}", "what its members prove"))
     claim = "robust (its claim) and broken"
     own.append(Entry("command", "any program with the VNN-LIB solver interface: {command: ...}", claim))

@@ -13,7 +13,9 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -68,16 +70,41 @@ def run(
     stop: Callable[[], bool] | None = None,
 ) -> Finished:
     """What the program printed and how it ended. A program that is not there raises `ToolMissing`."""
-    mark = uuid.uuid4().hex
+    mark = f"{os.getpid()}-{uuid.uuid4().hex}"  # whose child it is, and which one
     with tempfile.TemporaryFile() as source:
         source.write(stdin)
         source.seek(0)
         child = _start(argv, source, cwd, {**(os.environ if env is None else env), MARK: mark})
     watch = _Watch(child, mark, limits)
+    with _terminable():
+        try:
+            return watch.follow(stop)
+        finally:
+            watch.close()
+
+
+def end_all() -> None:
+    """Ends every program that this process runs, with everything it started: for an exit that cannot wait."""
+    for pid in _marked(f"{os.getpid()}-"):
+        _kill(pid)
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """Makes SIGTERM an exception while a program runs, so that it does not outlive us; a handler that is set stays."""
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, _leave)
     try:
-        return watch.follow(stop)
+        yield
     finally:
-        watch.close()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _leave(number: int, _: Any) -> None:
+    sys.exit(128 + number)
 
 
 @contextlib.contextmanager
@@ -86,6 +113,10 @@ def scratch(purpose: str) -> Iterator[Path]:
 
     A process that was killed leaves its folder to the next one that needs a folder.
     """
+    wanted = os.environ.get("TMPDIR")
+    if wanted and not (os.path.isdir(wanted) and os.access(wanted, os.W_OK | os.X_OK)):
+        # Python would quietly take another folder; who set this one has a reason, such as a full disk.
+        raise InputError(f"{wanted}: expected a folder to write to ({purpose}); set TMPDIR to one")
     try:
         _sweep()
         folder = tempfile.TemporaryDirectory(prefix=f"radii-{os.getpid()}-", ignore_cleanup_errors=True)
@@ -250,7 +281,7 @@ def _kill(pid: int, group: bool = False) -> None:
 
 
 def _marked(mark: str) -> Iterator[int]:
-    """The processes, zombies not counted, whose environment carries the mark."""
+    """The processes, zombies not counted, whose environment carries a mark that starts like this."""
     wanted = f"{MARK}={mark}".encode()
     if _PROC:
         for name in os.listdir("/proc"):
@@ -261,5 +292,5 @@ def _marked(mark: str) -> Iterator[int]:
         return
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
-            if process.environ().get(MARK) == mark:
+            if process.environ().get(MARK, "").startswith(mark):
                 yield process.pid
