@@ -166,7 +166,7 @@ def _tanh_slopes(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     secant = torch.where(width > 1e-7, (t_high - t_low) / width.clamp_min(1e-300), d_middle)
     # From (high, tanh high) down to where a line touches the convex part; if that is left of low, the secant it is.
     left, right = low.clamp_max(0.0), torch.zeros_like(low)
-    for _ in range(24):
+    for _ in range(16):
         p = 0.5 * (left + right)
         t = torch.tanh(p)
         beyond = t + (1 - t * t) * (high - p) > t_high

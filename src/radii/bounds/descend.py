@@ -98,9 +98,10 @@ def descend(
             continue
         if index in sites.curves:
             met[index] = a.detach()
-            for site, part in zip(sites.of_node[index], _relax(a, lines[index], sums)):
-                sums.charge(part.abs(), 2 * U64 * sizes.value[site.source][:, None])
-                join(site.source, part)
+            sources = [site.source for site in sites.of_node[index]]
+            parts = _relax(a, lines[index], [sizes.value[i][:, None] for i in sources], sums)
+            for i, part in zip(sources, parts):
+                join(i, part)
             continue
         operator = graph.nodes[index].operator
         assert isinstance(operator, Affine)
@@ -125,7 +126,7 @@ class _Sums:
     gross: Tensor
 
     def charge(self, size: Tensor, price: Tensor) -> None:
-        self.error = self.error + (size.detach() * price).sum(-1)
+        self.error = self.error + _dot(size.detach(), price)
 
     def add(self, a: Tensor, b: Tensor) -> None:
         """Adds a·b, 0 where a is 0 whatever b is."""
@@ -148,8 +149,22 @@ class _Sums:
         return self.value - (self.error + 2 * U64 * (3 * additions + 1) * self.gross) * UP
 
 
-def _relax(a: Tensor, lines: Lines, sums: _Sums) -> list[Tensor]:
-    """The coefficients of a node's operands; what the offsets add goes to the sums."""
+def _dot(a: Tensor, b: Tensor) -> Tensor:
+    """Rows times rows, or times the one row that they share: (batch, rows)."""
+    return torch.matmul(a, b.transpose(1, 2))[..., 0] if b.shape[1] == 1 else (a * b).sum(-1)
+
+
+def _relax(a: Tensor, lines: Lines, sources: list[Tensor], sums: _Sums) -> list[Tensor]:
+    """The coefficients of a node's operands, whose magnitudes are given; what the offsets add goes to the sums."""
+    size = a.abs()
+    low, high = lines.floor, lines.ceiling
+    # a·low where a > 0 and a·high elsewhere, without another copy of the coefficients.
+    gain = 0.5 * (_dot(a, low + high) + _dot(size, low - high))
+    reach = low.detach().abs() + high.detach().abs()
+    price = 2 * gamma(a.shape[-1]) * reach
+    for under, over, value in zip(lines.under, lines.over, sources):
+        price = price + 2 * U64 * torch.maximum(under.detach().abs(), over.detach().abs()) * value
+    sums.value, sums.gross = sums.value + gain, sums.gross + _dot(size.detach(), reach)
+    sums.charge(size, price)
     positive = a > 0
-    sums.add(a, torch.where(positive, lines.floor, lines.ceiling))
-    return [a * torch.where(positive, low, high) for low, high in zip(lines.under, lines.over)]
+    return [a * torch.where(positive, under, over) for under, over in zip(lines.under, lines.over)]

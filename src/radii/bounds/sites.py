@@ -8,7 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from radii.bounds.curves import Choice, Curve, Ends, Slopes, curve_of
+from radii.bounds.curves import Curve, Ends, Slopes, curve_of
 from radii.models.graph import Graph
 
 
@@ -98,27 +98,18 @@ class Slants:
     over_most: Tensor
 
     @staticmethod
-    def of(sites: Sites, low: Tensor, high: Tensor) -> Slants:
-        """The slopes to start from for the intervals of the sites, (batch, 1, sites)."""
-        parts: list[list[Tensor]] = [[] for _ in range(6)]
-        for node, curve in sites.curves.items():
-            ends = sites.ends(node, low, high)
-            under, over = curve.under(ends), curve.over(ends)
-            for k in range(len(ends)):
-                for place, value in zip(parts, _six(under, over, k)):
-                    place.append(value)
-        empty = low.new_zeros((low.shape[0], 0))
-        return Slants(*(torch.cat([empty, *p], -1)[:, None] for p in parts))
+    def of_node(sites: Sites, node: int, low: Tensor, high: Tensor) -> Slants:
+        """The slopes to start from of one node's lines alone, (batch, 1, its sites), for intervals (batch, sites)."""
+        ends, curve = sites.ends(node, low, high), sites.curves[node]
+        under, over = curve.under(ends), curve.over(ends)
+        six = (under.start, over.start, under.least, under.most, over.least, over.most)
+        return Slants(*(torch.cat(part, -1)[:, None] for part in six))
 
     @staticmethod
-    def of_node(sites: Sites, node: int, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-        """The slopes to start from of one node's lines, in their places of vectors (batch, 1, sites)."""
-        flat = torch.zeros_like(low), torch.zeros_like(low)
-        ends, curve = sites.ends(node, low, high), sites.curves[node]
-        for site, under, over in zip(sites.of_node[node], curve.under(ends).start, curve.over(ends).start):
-            flat[0][:, site.start : site.end] = under
-            flat[1][:, site.start : site.end] = over
-        return flat[0][:, None], flat[1][:, None]
+    def join(like: Tensor, parts: list[Slants]) -> Slants:
+        """The slopes of all nodes from those of each, in order; `like` gives batch and dtype."""
+        empty = like.new_zeros((like.shape[0], 1, 0))
+        return Slants(*(torch.cat([empty, *(getattr(p, f.name) for p in parts)], -1) for f in fields(Slants)))
 
     def rows(self, index: Tensor) -> Slants:
         """The slopes of these members of the batch."""
@@ -136,12 +127,7 @@ class Slants:
         return replace(self, under=under, over=over)
 
 
-def _six(under: Choice, over: Choice, k: int) -> tuple[Tensor, ...]:
-    return under.start[k], over.start[k], under.least[k], under.most[k], over.least[k], over.most[k]
-
-
-def lines_of(sites: Sites, node: int, low: Tensor, high: Tensor, under: Tensor, over: Tensor) -> Lines:
-    """The lines of a node with these slopes, certified for the intervals of its operands."""
-    curve, ends = sites.curves[node], sites.ends(node, low, high)
-    below, above = sites.parts(node, under), sites.parts(node, over)
-    return Lines(below, above, curve.floor(ends, below), curve.ceiling(ends, above))
+def lines_of(sites: Sites, node: int, ends: tuple[Tensor, Tensor], under: Slopes, over: Slopes) -> Lines:
+    """The lines of a node with these slopes an operand, certified for the intervals (…, sites) of the operands."""
+    curve, sides = sites.curves[node], sites.ends(node, *ends)
+    return Lines(under, over, curve.floor(sides, under), curve.ceiling(sides, over))

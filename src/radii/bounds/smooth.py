@@ -16,7 +16,7 @@ from radii.bounds.cut import lowest_under_cut
 from radii.bounds.descend import Bound, Magnitudes, Pull, descend
 from radii.bounds.interval import of_input, through
 from radii.bounds.region import Region
-from radii.bounds.rounding import U32, U64
+from radii.bounds.rounding import U32, U64, UP, gamma
 from radii.bounds.sites import Lines, Site, Sites, Slants, lines_of
 from radii.models.graph import Graph
 
@@ -33,9 +33,9 @@ class Place:
 
     def lowest(self, a: Tensor, c: Tensor) -> Tensor:
         """A lower bound on a·x + c over the place; the cut is not looked at."""
-        value = self.regions[0].lowest(a, c)
+        value = _lowest(self.regions[0], a, c)
         for region in self.regions[1:]:
-            value = torch.maximum(value, region.lowest(a, c))
+            value = torch.maximum(value, _lowest(region, a, c))
         return value
 
     def minimiser(self, a: Tensor) -> Tensor:
@@ -45,6 +45,21 @@ class Place:
     def rows(self, index: Tensor) -> Place:
         """The place of these members of the batch."""
         return Place(tuple(r.rows(index) for r in self.regions), None if self.cut is None else self.cut.rows(index))
+
+
+def _lowest(region: Region, a: Tensor, c: Tensor) -> Tensor:
+    """`Region.lowest`; on boxes by two products with vectors, without copies of the coefficients."""
+    if region.norm.name != "linf":
+        return region.lowest(a, c)
+    down, up = region.box()
+    middle, half, size = region.center + 0.5 * (up - down), 0.5 * (up + down), a.abs()
+    value = _times(a, middle) - _times(size, half) + c
+    return value - 2 * gamma(a.shape[-1] + 8) * UP * (_times(size, region.center.abs() + down + up) + c.abs())
+
+
+def _times(rows: Tensor, vector: Tensor) -> Tensor:
+    """Each member's rows times its vector."""
+    return torch.matmul(rows, vector[..., None])[..., 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,9 +88,11 @@ class Cut:
 
     def lowest(self, ball: Region, a: Tensor, c: Tensor) -> Tensor:
         """A lower bound on rows a·x + c, (batch, rows, d), where the cut holds."""
-        reach = torch.matmul(a.abs(), (self.half + self.middle.abs()).double()) * (2 * U32)
-        at = ball.at_center(a, c)
-        shift = (at - reach - 2 * U32 * at.abs()).to(torch.float32)
+        size = a.abs()
+        reach = torch.matmul(size, (self.half + self.middle.abs()).double()) * (2 * U32)
+        at = _times(a, ball.center) + c
+        lost = 2 * gamma(a.shape[-1] + 1) * UP * (_times(size, ball.center.abs()) + c.abs())
+        shift = (at - lost - reach - 2 * U32 * at.abs()).to(torch.float32)
         least = lowest_under_cut(a.to(torch.float32), shift, self.g, self.c, self.middle, self.half)
         return torch.nan_to_num(least.double(), nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf)
 
@@ -118,8 +135,11 @@ class Relaxed:
 
     def bound(self, rows: Tensor, slants: Slants, pull: Pull | None) -> Bound:
         """Linear lower bounds of rows·outputs with these slopes and multipliers."""
-        low, high = self.low[:, None], self.high[:, None]
-        lines = {k: lines_of(self.sites, k, low, high, slants.under, slants.over) for k in self.sites.curves}
+        ends = self.low[:, None], self.high[:, None]
+        lines = {
+            k: lines_of(self.sites, k, ends, self.sites.parts(k, slants.under), self.sites.parts(k, slants.over))
+            for k in self.sites.curves
+        }
         return descend(self.sites, len(self.graph.nodes) - 1, rows, lines, self.magnitudes, pull)
 
     def margins(self, rows: Tensor) -> Bound:
@@ -148,6 +168,7 @@ def relax(sites: Sites, place: Place, low: Tensor, high: Tensor, wanted: Tensor 
     sizes.grow(graph, first_low, first_high)
     empty = torch.zeros(len(low), dtype=torch.bool)
     lines: dict[int, Lines] = {}
+    choices: dict[int, Slants] = {}
     for index, node in enumerate(graph.nodes[1:], start=1):
         if index in sites.curves:
             for site in sites.of_node[index]:
@@ -165,13 +186,14 @@ def relax(sites: Sites, place: Place, low: Tensor, high: Tensor, wanted: Tensor 
                 high[:, at] = torch.where(crossed, low[:, at], high[:, at])
                 shape = lows[site.source].shape
                 lows[site.source], highs[site.source] = low[:, at].reshape(shape), high[:, at].reshape(shape)
-            slants = Slants.of_node(sites, index, low, high)
-            lines[index] = lines_of(sites, index, low[:, None], high[:, None], *slants)
+            choices[index] = Slants.of_node(sites, index, low, high)
+            under, over = (torch.split(t, node.size, -1) for t in (choices[index].under, choices[index].over))
+            lines[index] = lines_of(sites, index, (low[:, None], high[:, None]), under, over)
         a, b = through(node, [lows[i] for i in node.inputs], [highs[i] for i in node.inputs])
         lows.append(a)
         highs.append(b)
         sizes.grow(graph, a, b)
-    return Relaxed(sites, place, low, high, sizes, lines, Slants.of(sites, low, high), empty)
+    return Relaxed(sites, place, low, high, sizes, lines, Slants.join(low, list(choices.values())), empty)
 
 
 def _tighten(
