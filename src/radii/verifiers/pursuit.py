@@ -35,7 +35,12 @@ RUNG_SHARE = 0.25  # of what is left, what the next goal is predicted to cost
 PATIENCE = 1.6  # how much more than predicted it may cost
 STEEP = (5.0, 400.0)  # log(cost) grows at least and at most so much when the goal doubles
 PLAIN_SHALLOW, PLAIN_DEEP = 600, 64  # nodes of a plain tree before hidden signs are settled
-HOPELESS = (2000, 0.42)  # nodes visited, and the part of them that is open
+NEXT = 1.1  # times a proven goal: up to there predictions are good
+TOP_SHARE, FAR_SHARE = 0.4, 0.08  # of what is left: a last goal predicted to cost less is tried at once, near and far
+WORSE = 1.4  # costs grow faster the further up
+ROOTS = 4  # bisections by root bounds, whatever they cost
+NEAR = 0.006  # of the last goal: a goal that failed within this of a proven one gets all the time that is left
+SPAN = 0.98  # goals this far apart at least say how costs grow
 REBUILD = 0.97  # a goal that shrank to this part of the tree's ball wants a new tree
 MEMORY = 2**31  # bytes of open nodes
 LARGE = 1500  # undecided neurons beyond which a tree costs more than it can prove
@@ -87,9 +92,11 @@ class Pursuit:
 
     def _find_root(self) -> None:
         """The largest goal, roughly, that needs hardly more than root bounds."""
-        failed, until = self.goal(), self.meter.share + ROOT_SHARE
-        while self.stopped is None and self.meter.share < until and failed - self.lower > 0.04 * failed:
-            middle = 0.5 * (self.lower + failed)
+        failed, until, tries = self.goal(), self.meter.share + ROOT_SHARE, 0
+        while self.stopped is None and failed - self.lower > 0.04 * failed:
+            if tries >= ROOTS and self.meter.share >= until:
+                return
+            middle, tries = 0.5 * (self.lower + failed), tries + 1
             if not self._try(middle, ROOT_SHARE, ROOT_NODES):
                 failed = middle
             failed = min(failed, self.goal())
@@ -99,28 +106,34 @@ class Pursuit:
         steps: list[tuple[float, float]] = []  # (goal, share of the budget) of proven goals
         failed: float | None = None
         while not self.finished and self.stopped is None:
-            left = 1.0 - self.meter.share
-            goal = self._next_goal(steps, failed, left)
+            goal, share = self._next_goal(steps, failed, 1.0 - self.meter.share)
             before = self.meter.share
-            if self._try(goal, PATIENCE * RUNG_SHARE * left):
+            if self._try(goal, share):
                 steps.append((goal, max(self.meter.share - before, 1e-6)))
                 failed = None if failed is None or failed <= self.lower * 1.001 else failed
             else:
                 failed = goal
 
-    def _next_goal(self, steps: list[tuple[float, float]], failed: float | None, left: float) -> float:
-        """The goal whose predicted cost is a fixed part of what is left."""
+    def _next_goal(self, steps: list[tuple[float, float]], failed: float | None, left: float) -> tuple[float, float]:
+        """The goal whose predicted cost is a fixed part of what is left, and the share of the budget it may use."""
         top = self.goal()
+        usual = PATIENCE * RUNG_SHARE * left
+        if failed is not None and failed - self.lower < NEAR * top:
+            return min(top, failed), left  # so near: it failed for want of time
+        model = _growth(steps)
+        if model is None:
+            small = self.lower + max(0.03 * (top - self.lower), 0.01 * top)
+            return min(top, small if failed is None else 0.5 * (self.lower + failed)), usual
+        goal, cost, growth = model
+        last = cost * math.pow(max(top / goal, 1.0), growth)
+        if last <= (TOP_SHARE if top < NEXT * goal else FAR_SHARE) * left and (failed is None or failed < top):
+            return top, min(left, max(usual, PATIENCE * last))
+        factor = max(RUNG_SHARE * left / cost, 1.2)
+        share = min(left, max(usual, PATIENCE * factor * cost))
         if failed is not None:
-            return min(top, 0.5 * (self.lower + failed))
-        if len(steps) < 2 or steps[-1][0] <= steps[-2][0]:
-            return min(top, self.lower + max(0.03 * (top - self.lower), 0.01 * top))
-        (g1, c1), (g2, c2) = steps[-2:]
-        growth = math.log(max(c2 / c1, 1.0 + 1e-9)) / max(math.log(g2 / g1), 1e-9)
-        growth = min(max(growth, STEEP[0]), STEEP[1])
-        factor = max(RUNG_SHARE * left / c2, 1.2)
-        predicted = max(g2, self.lower) * math.pow(factor, 1.0 / growth)
-        return min(top, predicted, self.lower + 0.5 * (top - self.lower) + 0.01 * top)
+            return min(top, 0.5 * (self.lower + failed)), min(left, max(usual, PATIENCE * cost))
+        predicted = max(goal, self.lower) * math.pow(factor, 1.0 / growth)
+        return min(top, predicted, self.lower + 0.5 * (top - self.lower) + 0.01 * top), share
 
     def decide(self, goal: float) -> None:
         """Proves or refutes one goal."""
@@ -221,7 +234,7 @@ class Pursuit:
                 return False
             if (until is not None and self.meter.share >= until) or (nodes is not None and tree.visited > nodes):
                 return False
-            if tree.goal < REBUILD * size or (until is not None and self._hopeless(tree)):
+            if tree.goal < REBUILD * size:
                 return False
             if len(tree.open or ()) * tree.node_bytes > MEMORY:
                 self.stopped = Reason.MEMORY if until is None else None
@@ -232,11 +245,6 @@ class Pursuit:
             if not self._strike(tree) and not moved:
                 self.stopped = Reason.INCOMPLETE
                 return False
-
-    @staticmethod
-    def _hopeless(tree: Growing) -> bool:
-        """Whether hardly any node closes, so that a smaller goal is the better use of the time."""
-        return tree.visited >= HOPELESS[0] and len(tree.open or ()) > HOPELESS[1] * tree.visited
 
     def _strike(self, tree: Growing) -> bool:
         """Tries the tree's latest minimisers as witnesses; whether that lowered the upper end."""
@@ -256,3 +264,13 @@ class Pursuit:
             self.proven = self.proven or tree.lower > 0
             if self.recorder is not None and isinstance(tree, Tree) and tree.log is not None:
                 self.recorder.proved(tree.log, tree.lower)
+
+
+def _growth(steps: list[tuple[float, float]]) -> tuple[float, float, float] | None:
+    """The last proven goal, its cost and the power by which costs grow; None when too little is known."""
+    earlier = [step for step in steps if step[0] <= SPAN * steps[-1][0]]
+    if not earlier:
+        return None
+    (g1, c1), (g2, c2) = earlier[-1], steps[-1]
+    growth = math.log(max(c2 / c1, 1.0 + 1e-9)) / math.log(g2 / g1)
+    return g2, c2, min(max(WORSE * growth, STEEP[0]), STEEP[1])
