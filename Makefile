@@ -20,8 +20,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c const
 help:
 	@echo "make demo    radii on three shipped networks, under a minute; pictures and tables in $(OUT)"
 	@echo "make test    format, lint, types and all tests"
-	@echo "make docs    the documentation site, in site/"
-	@echo "make pictures  the demo, and its pictures into docs/pictures"
+	@echo "make docs    the documentation site, in site/, with pictures from real runs"
+	@echo "make pictures  the demo and the examples, and their pictures into docs/pictures"
 	@echo "make bench   the benchmarks (BENCH=quick for a tenth of the work)"
 	@echo "make setup   only the virtual environment in $(VENV)"
 	@echo "make clean   remove what the other targets made"
@@ -68,12 +68,15 @@ system:
 bench: setup vibecheck
 	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python benchmarks/bench_engine.py $(if $(filter quick,$(BENCH)),--quick)
 
-# The pictures of the README and the site, from a real run.
+# The pictures of the README and the site, from real runs: the demo, its report in a browser, and every example.
 pictures: demo
-	mkdir -p docs/pictures
+	mkdir -p docs/pictures out/examples
 	cp $(OUT)/robust-accuracy.png $(OUT)/fooled.png docs/pictures/
+	$(BIN)/python scripts/page_picture.py $(OUT)/report.html docs/pictures/report.png || true
+	for example in examples/[0-9]*.py; do OMP_NUM_THREADS=1 $(BIN)/python $$example out/examples || exit 1; done
+	cp out/examples/[0-9]*.png docs/pictures/
 
-docs: setup
+docs: pictures
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:

@@ -116,7 +116,7 @@ def _pictures(folder: Path, found: list[Distribution], fooled: list[Fooled | Non
     from radii.report import figures
 
     curves, axes = figures.new_figure()
-    figures.robust_accuracy_curve(found, axes)
+    figures.robust_accuracy_curve(sorted(found, key=lambda dist: dist.name), axes)  # the colours of the report
     drawn = {"robust-accuracy.png": curves}
     if examples := [example for example in fooled if example is not None]:
         drawn["fooled.png"] = figures.fooled_grid(examples)
