@@ -13,14 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.bounds.balls import dense_graph, exact_curves, least, region
 
-from radii.bounds.backward import Lines
+from radii.bounds.backward import Lines, backward
 from radii.bounds.condense import condense, objectives
+from radii.bounds.lowered import lower
 from radii.bounds.nodes import Problem
 from radii.bounds.root import bound_root
-from radii.bounds.rounding import gamma, outward
+from radii.bounds.rounding import gamma, outward, proving
 from radii.decide import Budget
 from radii.errors import InputError
-from radii.models import Classifier
+from radii.models import Classifier, load_classifier
 from radii.problem import LINF, Classification, Domain, Instance, Query, Verdict
 from radii.testing._build import Builder
 from radii.verifiers.native import Native
@@ -183,3 +184,50 @@ def test_overflow_inside_the_bounds_never_gives_robust():
     assert answer.verdict is not Verdict.ROBUST
     (radius,) = Native().measure(network, [instance], Classification(), LINF, Budget(seconds=5), tolerance=0.01)
     assert radius.lower is None or radius.lower <= 0.1 + 1e-7
+
+
+def test_proofs_use_full_float32_whatever_the_process_allows():
+    backend = torch.backends.mkldnn.matmul
+    before = backend.fp32_precision
+    backend.fp32_precision = "bf16"
+    try:
+        with proving():
+            assert backend.fp32_precision == "ieee"
+            assert torch.backends.cudnn.conv.fp32_precision == "ieee"
+            assert not torch.is_grad_enabled()
+        assert backend.fp32_precision == "bf16"
+    finally:
+        backend.fp32_precision = before
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_float32_rows_through_convolutions_bound_the_float64_ones(seed):
+    """A pass in float32, its rounding charged, never claims more than the exact linear bound."""
+    torch.manual_seed(seed)
+    net = torch.nn.Sequential(
+        torch.nn.Conv2d(2, 8, 3, stride=2, padding=1),
+        torch.nn.ReLU(),
+        torch.nn.Conv2d(8, 8, 3, padding=1),
+        torch.nn.ReLU(),
+        torch.nn.Flatten(),
+        torch.nn.Linear(8 * 16, 5),
+    )
+    classifier = load_classifier(net, input_shape=(2, 8, 8))
+    graph = lower(classifier.graph.logits).to(torch.float64)
+    x = torch.rand(1, 128)
+    ball = region(x[0].numpy(), 0.02, "linf", (0.0, 1.0))
+    with proving():
+        root = bound_root(graph, ball)
+        rows = torch.eye(5, dtype=torch.float64)[None]
+        exact = root.margins(rows)
+        lines = {k: v.to(torch.float32) for k, v in root.lines.items()}
+        last = len(graph.nodes) - 1
+        coarse = backward(graph.to(torch.float32), last, rows.float(), lines, root.magnitudes.to(torch.float32))
+        points = ball.center + (2 * torch.rand(200, 128) - 1).double() * 0.02
+        points = points.clamp(0.0, 1.0)
+        values = graph(points.reshape(-1, 2, 8, 8))
+    claimed = points @ coarse.a[0].double().T + (coarse.c - coarse.error)[0].double()
+    assert bool((claimed <= values + 1e-12).all())
+    low = ball.lowest(coarse.a.double(), (coarse.c - coarse.error).double())
+    assert bool((low <= ball.lowest(exact.a, exact.shifted()) + 1e-4 * values.abs().max()).all())
+    assert bool((low >= ball.lowest(exact.a, exact.shifted()) - 1e-2 * values.abs().max()).all())

@@ -7,6 +7,9 @@ inflated by `UP`, which covers the rounding made while computing them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 
 U64 = 2.0**-53
@@ -37,3 +40,23 @@ def outward(low: torch.Tensor, high: torch.Tensor, dtype: torch.dtype) -> tuple[
     below = torch.where(below.to(low.dtype) <= low, below, torch.nextafter(below, -infinite))
     above = torch.where(above.to(high.dtype) >= high, above, torch.nextafter(above, infinite))
     return below, above
+
+
+@contextmanager
+def proving() -> Iterator[None]:
+    """No gradients, and float32 that is float32: no backend may shorten products to TF32 or bfloat16 meanwhile."""
+    backends = (
+        torch.backends.mkldnn.matmul,  # type: ignore[attr-defined]  # torch makes these modules at run time
+        torch.backends.mkldnn.conv,  # type: ignore[attr-defined]
+        torch.backends.cuda.matmul,
+        torch.backends.cudnn.conv,  # type: ignore[attr-defined]
+    )
+    before = [backend.fp32_precision for backend in backends]
+    try:
+        for backend in backends:
+            backend.fp32_precision = "ieee"
+        with torch.no_grad():
+            yield
+    finally:
+        for backend, precision in zip(backends, before):
+            backend.fp32_precision = precision

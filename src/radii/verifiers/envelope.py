@@ -16,6 +16,7 @@ from radii._check import number
 from radii.bounds.bound import bound
 from radii.bounds.lowered import refuse_unsupported
 from radii.bounds.region import Region
+from radii.bounds.rounding import proving
 from radii.decide import Budget, Clock
 from radii.models.classifier import Classifier
 from radii.models.graph import Graph
@@ -130,7 +131,7 @@ def _linear_radii(
     low = torch.zeros(len(instances), dtype=torch.float64)
     high = torch.tensor(tops, dtype=torch.float64)
     best = low.clone()
-    with torch.no_grad():
+    with proving():
         for step in range(ROUNDS):
             size = 0.5 * (low + high)
             region = Region.around(center, size, norm, classifier.domain)

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import torch
 from torch import Tensor
 
 from radii.bounds.condense import condense, objectives
@@ -19,7 +18,7 @@ from radii.bounds.deployed import float32_error
 from radii.bounds.nodes import Problem
 from radii.bounds.region import Region
 from radii.bounds.root import Root, bound_root
-from radii.bounds.rounding import UP
+from radii.bounds.rounding import UP, proving
 from radii.evidence.record import Recorder
 from radii.problem import Reason
 from radii.verifiers.growing import Growing
@@ -79,7 +78,7 @@ class Pursuit:
 
     def run(self) -> None:
         """Narrows the radius until it is closed or the budget is used up."""
-        with torch.no_grad():
+        with proving():
             if not self._unlimited and not self._try(self.goal(), FIRST_SHARE):
                 self._find_root()
                 self._climb()
@@ -137,7 +136,7 @@ class Pursuit:
 
     def decide(self, goal: float) -> None:
         """Proves or refutes one goal."""
-        with torch.no_grad():
+        with proving():
             self._try(goal, None)
 
     def _try(self, goal: float, share: float | None, nodes: int | None = None) -> bool:

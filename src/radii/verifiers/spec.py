@@ -17,6 +17,7 @@ from radii.bounds.bound import bound
 from radii.bounds.lowered import is_smooth, lower, unbounded
 from radii.bounds.region import Region
 from radii.bounds.root import Root, bound_root
+from radii.bounds.rounding import proving
 from radii.bounds.smooth import Relaxed
 from radii.decide import Budget, Clock
 from radii.models.classifier import Classifier
@@ -123,7 +124,7 @@ def _paired(groups: list[list[int]], pairs: int) -> list[list[int]]:
 def _prove(question: Question, hunt: Hunt, meter: Meter) -> Reason | None:
     """None when the specification is proven or a witness was met, else why not."""
     low, high = (torch.from_numpy(np.array(e, dtype=np.float64)) for e in (question.region.low, question.region.high))
-    with torch.no_grad():
+    with proving():
         if len(low) <= FEW:
             return _by_boxes(hunt, low, high, meter)
         return _by_signs(hunt, low, high, meter)
@@ -207,7 +208,7 @@ class Hunt:
         count = SAMPLES if d <= FEW else max(1, STARTS // 3)
         noise = torch.rand((count, d), generator=self._random)
         points = torch.cat([0.5 * self.low[None] + 0.5 * self.high[None], self.low + (self.high - self.low) * noise])
-        with torch.no_grad():
+        with proving():
             margins = self.margins(points)
         if self._confirm(points, margins.amin(1)):
             return True
@@ -221,7 +222,7 @@ class Hunt:
         if not self.possible or not len(points):
             return False
         x = torch.minimum(torch.maximum(points.to(torch.float32), self.low), self.high)
-        with torch.no_grad():
+        with proving():
             margins = self.margins(x)
         least, aim = margins.min(1)
         if self._confirm(x, least):
@@ -244,7 +245,7 @@ class Hunt:
                 return True
             share = 0.25 * (1.0 - step / steps) ** 2 + 1e-3
             x = torch.minimum(torch.maximum(x.detach() - share * width * grad.sign(), self.low), self.high)
-        with torch.no_grad():
+        with proving():
             return self._confirm(x, self.margins(x)[torch.arange(len(x)), aim])
 
     def _confirm(self, x: Tensor, margin: Tensor) -> bool:
