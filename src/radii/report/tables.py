@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -148,9 +149,9 @@ def identity(content: Content) -> Table:
 
 def provenance(content: Content) -> Table:
     """Where, when and by what the results were made."""
-    rows: list[tuple[str, str]] = []
+    told: list[tuple[str, str]] = []
     for facts in content.facts:
-        rows.append(("store", facts.where))
+        rows = [("store", facts.where)]
         rows += [("study", name) for name in facts.studies]
         if facts.finished:
             first, last = (time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(t)) for t in facts.finished)
@@ -164,12 +165,13 @@ def provenance(content: Content) -> Table:
             rows.append(("command", one.command or "not recorded"))
         if not facts.environments:
             rows.append(("environment", "not recorded"))
-    return Table("Provenance", ("what", "value"), tuple(dict.fromkeys(rows)), content.origin)
+        told += dict.fromkeys(rows)
+    return Table("Provenance", ("what", "value"), tuple(told), content.origin)
 
 
 def evidence(content: Content) -> Table:
     """What the lower ends rest on, and what a checker can re-verify."""
-    rows: list[tuple[str, str, str, int]] = []
+    counts: Counter[tuple[str, str, str]] = Counter()
     for facts in content.facts:
         for (kind, arithmetic, tool), count in sorted(facts.proofs.items()):
             meaning = {
@@ -177,9 +179,10 @@ def evidence(content: Content) -> Table:
                 "float32": "holds for the deployed float32 network",
                 "claim": "the tool's word only, not checked",
             }[arithmetic]
-            rows.append((f"proof by {kind}", tool, meaning, count))
+            counts[f"proof by {kind}", tool, meaning] += count
         for kind, count in sorted(facts.evidence.items()):
-            rows.append((f"stored evidence: {kind}", "", "can be re-verified without searching: radii check", count))
+            counts[f"stored evidence: {kind}", "", "can be re-verified without searching: radii check"] += count
+    rows = [(*key, count) for key, count in counts.items()]
     note = "No lower end rests on a recorded proof." if not rows else "Upper ends are witnesses, replayed when found."
     return Table("Evidence", ("kind", "tool", "meaning", "radii"), tuple(rows), note)
 

@@ -22,6 +22,7 @@ function safe(v, side) {
 }
 const down = v => safe(v, -1), up = v => safe(v, 1);
 const fmt = v => v === null || v === undefined ? "–" : String(Number(v.toPrecision(4)));
+const tick = v => v && v < .001 ? v.toExponential() : fmt(v);  // long numbers would run into the axis' name
 const pct = v => (100 * v).toFixed(1) + "%";
 const className = k => k >= 0 && k < D.classNames.length ? D.classNames[k] : k < 0 ? "–" : String(k);
 const short = (t, n) => [...t].length > n ? [...t].slice(0, n - 1).join("") + "…" : t;
@@ -212,7 +213,7 @@ let dots = [];
 function drawDots() {
   const list = shownSeries(), step = Math.max(46, Math.min(400, 834 / Math.max(1, list.length))), w = Math.max(900, 66 + step * list.length), h = 400;
   const top = S.view, sets = list.map(([s]) => rows(s).filter(r => (r.lo || 0) <= top)), Y = v => 8 + (h - 48) * (1 - v / top);
-  const svg = frame($("dots"), w, h, "Radii of single inputs by network", [], ticks(top).map(t => [fmt(t), Y(t)]), "", "radius ε");
+  const svg = frame($("dots"), w, h, "Radii of single inputs by network", [], ticks(top).map(t => [tick(t), Y(t)]), "", "radius ε");
   svg.setAttribute("tabindex", "0");
   if (w > 900) svg.style.width = w + "px";
   dots = [];
@@ -368,9 +369,10 @@ function drawPairs() {
   const more = both.filter(([x, y]) => (x.lo || 0) > (y.up === null ? Infinity : y.up)).length, less = both.filter(([x, y]) => (y.lo || 0) > (x.up === null ? Infinity : x.up)).length;
   $("comparetext").textContent = (row ? `Decision: ${row[2]} (p = ${row[3]}, ${row[4]} over what the gaps hide; after Holm ${row[5]}). ` : "") +
     (both.length ? `Of ${both.length} shared inputs, ${more} are surely more robust on ${a.name} and ${less} on ${b.name}.` : "The two share no listed inputs.");
+  if (!both.length) { box.replaceChildren(); return; }
   const reach = both.reduce((m, [x, y]) => Math.max(m, x.lo || 0, y.lo || 0), D.reach / 100) * 1.05;
   const w = 520, h = 520, X = v => 56 + (w - 66) * v / reach, Y = v => 8 + (h - 48) * (1 - v / reach);
-  const marks = ticks(reach, 5), svg = frame(box, w, h, `Radii of shared inputs on ${a.name} and ${b.name}`, marks.map(t => [fmt(t), X(t)]), marks.map(t => [fmt(t), Y(t)]), short("radius on " + a.name, 60), short("radius on " + b.name, 60));
+  const marks = ticks(reach, 5), svg = frame(box, w, h, `Radii of shared inputs on ${a.name} and ${b.name}`, marks.map(t => [tick(t), X(t)]), marks.map(t => [tick(t), Y(t)]), short("radius on " + a.name, 60), short("radius on " + b.name, 60));
   svg.append(el("line", {class: "mark", x1: X(0), y1: Y(0), x2: X(reach), y2: Y(reach)}));
   const g = el("g", {class: "k0"});
   const drawn = both.length > 4000 ? both.filter((_, i) => i % Math.ceil(both.length / 4000) === 0) : both;
