@@ -136,6 +136,19 @@ def test_workers_are_warm_and_share_devices() -> None:
         assert {take(runner).value for _ in "ab"} <= {"0", "1"}
 
 
+def test_workers_load_while_the_caller_goes_on() -> None:
+    with ProcessRunner(1, preload=["colorsys", "no_such_module?"]) as runner:
+        runner.warm()
+        (loading,) = psutil.Process().children()
+        runner.submit(Task(key="a", function=parent))
+        assert take(runner).value == loading.pid
+    unused = ProcessRunner(1, preload=["torch"])
+    unused.warm()
+    (loading,) = psutil.Process().children()
+    unused.close()
+    assert gone(loading.pid)
+
+
 def test_a_module_that_cannot_be_preloaded_is_named() -> None:
     runner = ProcessRunner(1, preload=["no_such_module"])
     with pytest.raises(InputError, match="no_such_module"):

@@ -22,6 +22,7 @@ from radii.store import open_store
 
 SLOW = bool(os.environ.get("RADII_SLOW"))
 INPUTS, NODES, KILLS = (100, 60, 10) if SLOW else (6, 8, 2)
+pytestmark = pytest.mark.timeout(7200 if SLOW else 900)
 
 
 @pytest.fixture(scope="module")

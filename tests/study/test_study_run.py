@@ -62,6 +62,9 @@ def test_a_study_is_done_once_and_true(tmp_path: Path, store: Store, pool: Runne
     assert record.radius.witness is not None
     assert record.environment is not None
     assert "torch" in record.environment.versions
+    (row,) = record.queries  # a direct search leaves one row with its whole cost
+    assert (row.epsilon, row.verdict, row.detail) == (record.radius.upper, "broken", "direct search, closed")
+    assert (row.cpu_seconds, row.nodes) == (record.radius.cost.cpu_seconds, record.radius.cost.nodes)
     found = audit(store)
     assert (found.wrong, found.unchecked) == ([], [])
     assert found.witnesses + found.misclassified == 16
@@ -177,6 +180,12 @@ def test_claims_of_the_dead_are_given_back(tmp_path: Path, store: Store) -> None
     store.release(theirs.owner)
     assert len(store.claim([w.unit for w in second], f"elsewhere/{pid}/1.00/{tail}")) == 2
     assert release_dead(store) == 4
+    # A run of this process that ended without being able to give its claims back.
+    ended = Claims(store, plan.works)
+    assert len(ended.draw(2)) == 2
+    assert release_dead(store) == 0
+    ended.end()
+    assert release_dead(store) == 2
 
 
 def test_forecast_from_similar_work(tmp_path: Path, store: Store, pool: Runner) -> None:
