@@ -10,8 +10,9 @@ The first correctly classified MNIST training images of `--network`, grid 0.001,
 2. native's answers and their times drive the same state machine on k processors for k = 1, 2, 4, 8, with `--quick`
    seconds a query and no other limit; positions that only a larger k asks are computed then.
 
-Answers are kept in `build/grid`, so that a run that is stopped goes on where it was; `--table` prints what is
-there without asking. Exits with 1 when two closed intervals differ or two open ones do not overlap.
+Answers are kept in `build/grid`, so that a run that is stopped goes on where it was; `--table` prints what is there
+without asking, and `--page docs/search.md` also puts it between that page's two marks. Exits with 1 when two closed
+intervals differ or two open ones do not overlap.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from radii.verifiers.command import TEMPLATES
 GRID = Grid.steps(0.001, 0.399, 0.002)
 VIBECHECK = ROOT / ".venv-vibecheck" / "bin" / "vibecheck"
 KS = (1, 2, 4, 8)
+MARKS = ("<!-- bench_grid -->", "<!-- end of bench_grid -->")
 PAPER = {1: 12.68, 2: 11.78, 4: 18.33, 8: 28.51}
 
 
@@ -98,7 +100,15 @@ def main() -> int:
                 file.write_text(json.dumps({"machine": machine(), "answers": answers[name]}, indent=1))
                 low, high = ends(plays[name][instance.index])
                 print(f"{name} image {instance.index}: {low} .. {high}", file=sys.stderr, flush=True)
-    return report(plays, answers)
+    text, wrong = report(plays, answers)
+    print(text)
+    if options.page is not None:
+        before, _, rest = options.page.read_text().partition(MARKS[0])
+        _, found, after = rest.partition(MARKS[1])
+        if not found:
+            raise SystemExit(f"{options.page}: expected the marks {MARKS[0]} and {MARKS[1]}")
+        options.page.write_text(f"{before}{MARKS[0]}\n\n{text}\n\n{MARKS[1]}{after}")
+    return 1 if wrong else 0
 
 
 def arguments() -> argparse.Namespace:
@@ -112,6 +122,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", choices=("native", "milp", "vibecheck"), help="ask this verifier only")
     parser.add_argument("--table", action="store_true", help="print what is known, ask nothing")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "grid", help="where answers are kept")
+    parser.add_argument("--page", type=Path, help="a Markdown page with marks, to write the tables to")
     parser.add_argument("--data", type=Path, default=DATA)
     return parser.parse_args()
 
@@ -137,18 +148,19 @@ def closed(found: Play) -> bool:
     return found.high - found.low == 1
 
 
-def report(plays: dict[str, dict[int, Play]], answers: dict[str, Any]) -> int:
-    """Print both tables; 1 when intervals contradict each other."""
+def report(plays: dict[str, dict[int, Play]], answers: dict[str, Any]) -> tuple[str, int]:
+    """Both tables in Markdown, and how many intervals contradict each other; images never asked about are left out."""
     ones = {name: plays[name] for name in ("native", "milp", "vibecheck")}
     rows, wrong = [], 0
     for index in ones["native"]:
+        if not any(answers[name].get(str(index)) for name in ones):
+            continue
         found = [of[index] for of in ones.values()]
         # Intervals that share no cell of the grid, closed or open, cannot both be right.
         clash = max(f.low for f in found) >= min(f.high for f in found)
         wrong += clash
         rows.append([str(index), *map(shown, found), "CONTRADICTION" if clash else "yes"])
-    print(markdown(["image", *(f"`{name}`" for name in ones), "agree"], rows))
-    print()
+    lines = [markdown(["image", *(f"`{name}`" for name in ones), "agree"], rows), ""]
     for name, of in ones.items():
         asked = [row for by in answers.get(name, {}).values() for row in by.values()]
         both = [i for i in of if closed(of[i]) and closed(ones["native"][i])]
@@ -156,19 +168,23 @@ def report(plays: dict[str, dict[int, Play]], answers: dict[str, Any]) -> int:
         wrong += len(both) - same
         spent = sum(row["seconds"] for row in asked)
         count = sum(map(closed, of.values()))
-        print(
-            f"{name}: {count} of {len(of)} closed; {same} of the {len(both)} that native closed too are equal; "
+        lines.append(
+            f"- `{name}`: {count} of {len(of)} closed; {same} of the {len(both)} that native closed too are equal; "
             f"{len(asked)} answers in {spent:.0f} CPU s"
         )
-    print()
     header = ["k", "queries: least / mean / most", "CPU s", "wall s", "time-outs", "cancelled share", "paper's queries"]
-    print(markdown(header, [table_one(k, list(plays[f"k = {k}"].values())) for k in KS]))
-    return 1 if wrong else 0
+    # Before an image was asked about, its play is made of missing answers only.
+    done = [index for index in ones["native"] if answers["native"].get(str(index))]
+    rows = [table_one(k, [plays[f"k = {k}"][index] for index in done]) for k in KS if done]
+    lines += ["", f"With native's answers, {len(done)} images:", "", markdown(header, rows)]
+    return "\n".join(lines), wrong
 
 
 def shown(found: Play) -> str:
     """An interval as text; open ones carry a mark."""
     low, high = ends(found)
+    if low is None and high is None:
+        return "no answer"
     text = f"{'–' if low is None else low} … {'–' if high is None else high}"
     return text if closed(found) else f"{text} (open)"
 
