@@ -11,8 +11,10 @@ from radii.decide import Budget
 from radii.errors import FormatError, InputError
 from radii.evidence import check, read_claim
 from radii.evidence.file import unpack
+from radii.models import load_classifier
 from radii.problem import L1, L2, LINF, Classification, Instance
 from radii.testing import KINDS, exact_radius, linear_toy, random_instance, random_network, relu_toy
+from radii.testing._build import Builder
 from radii.verifiers import pursuit
 from radii.verifiers.native import Native
 
@@ -65,6 +67,23 @@ def test_hidden_lemmas_are_part_of_it(monkeypatch):
         arrays = unpack(radius.evidence)[1]
         lemmas += sum(array.size for name, array in arrays.items() if name.endswith("/neuron"))
     assert lemmas > 10
+
+
+@pytest.mark.parametrize("end", ["Relu", "Clip", "Sigmoid"])
+def test_what_ends_the_outputs(end):
+    """A tie at the ends of a cut is broken too; a sigmoid on the outputs changes nothing."""
+    builder = Builder(2, (4,)).dense(6).apply("Relu").dense(3).balance()
+    model = (builder.clip(-0.5, 0.5) if end == "Clip" else builder.apply(end)).model()
+    network = load_classifier(model, name=end)
+    instance = random_instance(network, 2, reach=0.2)
+    radius = proven(network, instance)
+    assert radius.evidence is not None, radius.note
+    assert check(radius.evidence, network).radius == radius.lower
+    if end != "Sigmoid":
+        exact = exact_radius(network, instance.x, instance.label)
+        assert radius.lower <= exact + 1e-9
+        with pytest.raises(InputError, match="evidence"):
+            check(rewritten(radius.evidence, {"radius": 1.01 * exact, "ball": 1.01 * exact}), network)
 
 
 def test_deployed_arithmetic():

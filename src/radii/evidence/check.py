@@ -6,6 +6,7 @@ rounding. The trees, slopes and multipliers in the file say where to look; what 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,11 @@ from radii.errors import FormatError, InputError
 from radii.evidence.ball import Ball
 from radii.evidence.claim import Claim
 from radii.evidence.file import Arrays, unpack
-from radii.evidence.lowering import lowered
+from radii.evidence.lowering import Lowered, lowered
 from radii.evidence.network import Rows
 from radii.evidence.proof import CUT_SPLIT, Forest, Sparse, lowest
 from radii.evidence.walk import Walk
 from radii.models.classifier import Classifier
-from radii.models.graph import Graph
 from radii.problem import Classification, Instance
 
 FIELDS = ("kind", "split", "alpha", "alpha2")
@@ -43,10 +43,12 @@ def check(data: bytes, classifier: Classifier) -> Claim:
             f"evidence: expected a classifier with fingerprint {claim.classifier}, got {classifier.fingerprint}"
         )
     instance = _instance(claim, arrays, classifier)
-    graph, rectified = lowered_of(classifier)
+    net = lowered_of(classifier)
+    if net.curved and claim.arithmetic == "float32":
+        raise InputError("evidence: expected outputs without sigmoid or tanh for float32 arithmetic")
     try:
         with torch.no_grad():
-            low = _margins(claim, instance, arrays, classifier, graph, rectified)
+            low = _margins(claim, instance, arrays, classifier, net)
     except (IndexError, RuntimeError, OverflowError) as error:
         raise FormatError(f"evidence: expected trees that fit the network, got {error}") from None
     if not bool((low > 0).all()):
@@ -57,12 +59,12 @@ def check(data: bytes, classifier: Classifier) -> Claim:
     return claim
 
 
-def lowered_of(classifier: Classifier) -> tuple[Graph, bool]:
+def lowered_of(classifier: Classifier) -> Lowered:
     """The classifier's lowered graph, made once."""
     cache: dict[str, Any] = classifier.__dict__
     if "_checked_graph" not in cache:
         cache["_checked_graph"] = lowered(classifier.graph)
-    found: tuple[Graph, bool] = cache["_checked_graph"]
+    found: Lowered = cache["_checked_graph"]
     return found
 
 
@@ -82,30 +84,36 @@ def ball_of(instance: Instance, claim: Claim, size: float, classifier: Classifie
     return Ball.around(center, claim.norm, size, classifier.domain)
 
 
-def margin_rows(claim: Claim, classes: int, rectified: bool) -> Tensor:
-    """The rows over the outputs that must be positive; with a ReLU on the outputs, the label's own too."""
+def margin_rows(claim: Claim, classes: int, net: Lowered) -> tuple[Tensor, Tensor]:
+    """Rows over the outputs and what each must exceed.
+
+    Where outputs are cut to [l, h], cut(a) > cut(b) means a > b, a > l and b < h.
+    """
     unit = torch.eye(classes, dtype=torch.float64)
-    targets = Classification(claim.target).targets(classes, claim.label)
+    targets = list(Classification(claim.target).targets(classes, claim.label))
     rows = [unit[claim.label] - unit[t] for t in targets]
-    return torch.stack([*rows, unit[claim.label]] if rectified else rows)
+    shift = [0.0] * len(rows)
+    if math.isfinite(net.low):
+        rows, shift = [*rows, unit[claim.label]], [*shift, net.low]
+    if math.isfinite(net.high):
+        rows, shift = [*rows, *(-unit[targets])], [*shift, *([-net.high] * len(targets))]
+    return torch.stack(rows), torch.tensor(shift, dtype=torch.float64)
 
 
-def asked(walk: Walk, claim: Claim, classes: int, rectified: bool) -> Rows:
+def asked(walk: Walk, claim: Claim, classes: int, net: Lowered) -> Rows:
     """The margins as rows; for float32 arithmetic, less what its rounding can take from them."""
-    wanted = margin_rows(claim, classes, rectified)
+    wanted, shift = margin_rows(claim, classes, net)
     rows = walk.outputs(wanted)
     if claim.arithmetic == "float32":
         rows = rows.minus((wanted.abs() @ walk.float32_error()) * (1.0 + 2.0**-20))
-    return rows
+    return rows.minus(shift)
 
 
-def _margins(
-    claim: Claim, instance: Instance, arrays: Arrays, classifier: Classifier, graph: Graph, rectified: bool
-) -> Tensor:
-    walk = Walk(graph, ball_of(instance, claim, claim.ball, classifier))
+def _margins(claim: Claim, instance: Instance, arrays: Arrays, classifier: Classifier, net: Lowered) -> Tensor:
+    walk = Walk(net.graph, ball_of(instance, claim, claim.ball, classifier))
     for number, relu in enumerate(walk.relus):
-        undecided = _index(arrays, f"{number}/undecided", graph.nodes[relu].size, increasing=True)
-        values = _index(arrays, f"{number}/neuron", graph.nodes[relu].size)
+        undecided = _index(arrays, f"{number}/undecided", net.graph.nodes[relu].size, increasing=True)
+        values = _index(arrays, f"{number}/neuron", net.graph.nodes[relu].size)
         layer = walk.open(relu, torch.cat([undecided, values]))
         if len(values):
             side = _index(arrays, f"{number}/side", 2)
@@ -116,7 +124,7 @@ def _margins(
         if bool((~torch.isin(layer.undecided, undecided)).any()):
             raise InputError("evidence: expected all other neurons to have one sign, got some that are undecided")
         walk.close(layer, undecided)
-    rows = asked(walk, claim, classifier.classes, rectified)
+    rows = asked(walk, claim, classifier.classes, net)
     ball = ball_of(instance, claim, claim.radius, classifier)
     return lowest(walk.neurons, rows, read_forest(arrays, "margin/", walk.network.width), ball)
 

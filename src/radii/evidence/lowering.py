@@ -1,4 +1,4 @@
-"""Lowering, as the checker does it: LeakyRelu, Clip and MaxPool written with ReLU, and a final ReLU taken off.
+"""Lowering, as the checker does it: LeakyRelu, Clip and MaxPool written with ReLU, and what ends the outputs taken off.
 
     LeakyRelu   s·x + (1 − s)·relu(x)
     Clip        low + relu(x − low) − relu(x − high), or h − relu(h − x) when only the upper end cuts
@@ -9,14 +9,28 @@ The ReLUs come in the order of the network's operators, so that a neuron is name
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import product
-from math import isinf
+from math import inf, isinf
 
 import torch
 
 from radii.errors import UnsupportedOperator
 from radii.models.graph import Graph, Node
-from radii.models.operators import Add, Affine, Clip, LeakyRelu, MaxPool, Operator, Relu, Reshape, Scale, Select
+from radii.models.operators import (
+    Add,
+    Affine,
+    Clip,
+    LeakyRelu,
+    MaxPool,
+    Operator,
+    Relu,
+    Reshape,
+    Scale,
+    Select,
+    Sigmoid,
+    Tanh,
+)
 
 
 class _Writer:
@@ -40,19 +54,34 @@ class _Writer:
         return self.put(Add(), (a, b), self.nodes[a].shape)
 
 
-def lowered(graph: Graph) -> tuple[Graph, bool]:
-    """The logits with affine operators and ReLUs alone, in float64, and whether a ReLU on them was taken off."""
+@dataclass(frozen=True, eq=False)
+class Lowered:
+    """A network of affine operators and ReLUs in float64; its outputs were cut to [low, high] by the original.
+
+    `curved` says that a sigmoid or tanh on the outputs was dropped, which changes no order over the reals.
+    """
+
+    graph: Graph
+    low: float = -inf
+    high: float = inf
+    curved: bool = False
+
+
+def lowered(graph: Graph) -> Lowered:
+    """The logits with affine operators and ReLUs alone, and what was taken off their end."""
+    source, curved = graph.logits, False
+    while isinstance(source.nodes[-1].operator, (Reshape, Sigmoid, Tanh)):
+        curved = curved or not isinstance(source.nodes[-1].operator, Reshape)
+        source = source.upto(source.nodes[-1].inputs[0])
+    last, low, high = source.nodes[-1].operator, -inf, inf
+    if isinstance(last, (Relu, Clip)):
+        low, high = (last.low, last.high) if isinstance(last, Clip) else (0.0, inf)
+        source = source.upto(source.nodes[-1].inputs[0])
     writer = _Writer()
     place: list[int] = []
-    for node in graph.logits.nodes:
-        inputs = tuple(place[i] for i in node.inputs)
-        place.append(_write(writer, node, inputs))
-    last = place[-1]
-    while isinstance(writer.nodes[last].operator, Reshape):
-        last = writer.nodes[last].inputs[0]
-    rectified = isinstance(writer.nodes[last].operator, Relu)
-    end = writer.nodes[last].inputs[0] if rectified else place[-1]
-    return Graph(tuple(writer.nodes)).upto(end).to(torch.float64), rectified
+    for node in source.nodes:
+        place.append(_write(writer, node, tuple(place[i] for i in node.inputs)))
+    return Lowered(Graph(tuple(writer.nodes)).upto(place[-1]).to(torch.float64), low, high, curved)
 
 
 def _write(writer: _Writer, node: Node, inputs: tuple[int, ...]) -> int:

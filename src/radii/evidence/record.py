@@ -98,9 +98,9 @@ class Recorder:
         return data
 
     def _arrays(self, claim: Claim, best: TreeLog) -> Arrays:
-        graph, rectified = lowered_of(self.classifier)
+        net = lowered_of(self.classifier)
         arrays: Arrays = {"x": self.instance.x}
-        walk = Walk(graph, ball_of(self.instance, claim, claim.ball, self.classifier))
+        walk = Walk(net.graph, ball_of(self.instance, claim, claim.ball, self.classifier))
         columns: dict[tuple[int, int], int] = {}
         active: dict[int, Tensor] = {}
         for number, relu in enumerate(walk.relus):
@@ -111,7 +111,7 @@ class Recorder:
             columns |= {(number, v): walk.network.width + i for i, v in enumerate(undecided.tolist())}
             active[number] = layer.low >= 0
             walk.close(layer, undecided)
-        rows = asked(walk, claim, self.classifier.classes, rectified)
+        rows = asked(walk, claim, self.classifier.classes, net)
         source = Source(best, columns, active)
         known = {label: Hint(source, place, ()) for place, label in enumerate(best.labels)}
         hints = [known.get(row, Hint(None, 0, ())) for row in range(len(rows.b))]

@@ -85,6 +85,7 @@ def chords(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     undecided = (low < 0) & (high > 0)
     width = (high - low).clamp_min(1e-290)
     slope = torch.where(undecided, high / width, (low >= 0).to(low.dtype))
+    slope = torch.where(low <= high, slope, torch.full_like(slope, torch.nan))  # no bound through it can prove
     height = torch.maximum(-slope * low, high - slope * high).clamp_min(0.0) + 16 * U * width
     return undecided, slope, torch.where(undecided, height, torch.zeros_like(height))
 

@@ -38,7 +38,7 @@ class Layer:
     @property
     def undecided(self) -> Tensor:
         """The values that may take both signs."""
-        return ((self.low < 0) & (self.high > 0)).nonzero()[:, 0]
+        return _open(self.low, self.high)
 
 
 class Walk:
@@ -61,7 +61,7 @@ class Walk:
         while len(self.network.low) < relu:
             self.network.advance()
         low, high = (end.clone() for end in self.network.intervals(relu))
-        which = ((low < 0) & (high > 0)).nonzero()[:, 0]
+        which = _open(low, high)
         if wanted is not None:
             which = _union(which, wanted, len(low))
         layer = Layer(relu, low, high, which, self.network.single(relu, which))
@@ -130,9 +130,14 @@ class Walk:
                 continue
             shaped = [off[i].reshape(1, *self.graph.nodes[i].shape) for i in node.inputs]
             carried = node.operator.absolute().linear(*shaped).flatten()
-            unit = gamma(node.operator.terms) * (U32 / U) * (1.0 + 2.0**-8)
+            unit = gamma(node.operator.terms, U32)
             off.append((carried + unit * (self.network.gross[index] + carried) + SUBNORMAL) * UP)
         return off[-1]
+
+
+def _open(low: Tensor, high: Tensor) -> Tensor:
+    """The values that no end gives a sign to; an end that is no number gives none."""
+    return (~((low >= 0) | (high <= 0))).nonzero()[:, 0]
 
 
 def _union(a: Tensor, b: Tensor, size: int) -> Tensor:
