@@ -1,11 +1,12 @@
 """The engine on the published networks: closed share, gaps, CPU seconds and nodes, against a bar and against a peer.
 
-    python benchmarks/bench_engine.py [--quick] [--bar] [--vibecheck] [--growth] [--envelope]
+    python benchmarks/bench_engine.py [--quick] [--bar] [--vibecheck] [--curves] [--growth] [--envelope]
                                       [--network NAME...] [--images N] [--seconds S] [--data FOLDER]
 
 Without a part named, all of them run. `--bar`: the first correctly classified training images of every network.
-`--vibecheck`: the same images by binary search with vibecheck (scripts/setup_vibecheck.sh installs it), at the same CPU
-seconds an image. `--growth`: cost over images, width and depth. `--envelope`: attack and linear bounds for the whole
+`--vibecheck`: the first of them by binary search with vibecheck (scripts/setup_vibecheck.sh installs it), at the same
+CPU seconds an image. `--curves`: mean gaps of deep networks over growing budgets. `--growth`: cost over images, width
+and depth. `--envelope`: attack and linear bounds for the whole
 MNIST test set. CPU seconds, one thread. Every figure is kept in build/bench_engine.json and written to docs/bench.md.
 """
 
@@ -15,6 +16,7 @@ import argparse
 import shlex
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +49,10 @@ BAR: dict[str, tuple[float | None, float | None, float | None]] = {
 MEMORY = 6 * 2**30
 GRID = Grid.steps(0.001, 0.399, 0.002)
 PEER = ROOT / ".venv-vibecheck" / "bin" / "vibecheck"
-PEER_NETWORK, PEER_IMAGES, PEER_RATIO = "mnist-net_256x2", 8, 1 / 30
+PEER_NETWORK, PEER_RATIO = "mnist-net_256x2", 1 / 30
+DEEP = ("mnist-net_256x4", "mnist_relu_9_100", "mnist_relu_6_200", "convSmallRELU__DiffAI", "convSmallRELU__Point")
+PEER_IMAGES = {name: 10 if name in DEEP else 8 if name == PEER_NETWORK else 3 for name in BAR if "resnet" not in name}
+BUDGETS = (10.0, 30.0, 60.0, 120.0)
 
 
 def main() -> int:
@@ -56,7 +61,8 @@ def main() -> int:
     if not options.data.is_dir():
         print(f"--data: expected the folder of the JAIR networks, got {options.data}", file=sys.stderr)
         return 2
-    parts = {"bar": run_bar, "vibecheck": run_vibecheck, "growth": run_growth, "envelope": run_envelope}
+    parts = {"bar": run_bar, "vibecheck": run_vibecheck, "curves": run_curves}
+    parts |= {"growth": run_growth, "envelope": run_envelope}
     warm_up(options)
     named = [name for name in parts if getattr(options, name)] or list(parts)
     keep(options.out, "run", {"machine": machine(), "quick": options.quick, "seconds": options.seconds})
@@ -78,7 +84,7 @@ def arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of the images")
-    for part in ("bar", "vibecheck", "growth", "envelope"):
+    for part in ("bar", "vibecheck", "curves", "growth", "envelope"):
         parser.add_argument(f"--{part}", action="store_true", help=f"run this part (all, when none is named): {part}")
     parser.add_argument("--network", nargs="+", choices=list(BAR), metavar="NAME", help=f"of {', '.join(BAR)}")
     parser.add_argument("--images", type=int, help="images a network")
@@ -136,7 +142,12 @@ def run_bar(options: argparse.Namespace) -> bool:
 
 def relative_gap(radius: Radius) -> float:
     """(upper − lower) / upper; 1 when an end is absent."""
-    return 1.0 if radius.gap is None or not radius.upper else radius.gap / radius.upper
+    return gap_of(radius.lower, radius.upper)
+
+
+def gap_of(lower: float | None, upper: float | None) -> float:
+    """(upper − lower) / upper; 1 when an end is absent."""
+    return 1.0 if lower is None or not upper else (upper - lower) / upper
 
 
 def summary(name: str, instances: list[Instance], radii: list[Radius], options: argparse.Namespace) -> dict[str, Any]:
@@ -185,26 +196,63 @@ def run_vibecheck(options: argparse.Namespace) -> bool:
         return True
     peer = Command(TEMPLATES["vibecheck"].replace("vibecheck", shlex.quote(str(PEER)), 1), name="vibecheck")
     good = True
-    for name in options.network or [PEER_NETWORK]:
-        count = options.images or (2 if options.quick else PEER_IMAGES)
+    for name in options.network or PEER_IMAGES:
+        count = options.images or (min(2, PEER_IMAGES[name]) if options.quick else PEER_IMAGES[name])
         instances = correct(options.data, name, count)
-        ours = measure(name, instances, options)
+        ours = kept(name, instances, options) or [
+            (r.lower, r.upper, r.cost.cpu_seconds) for r in measure(name, instances, options)
+        ]
         rows = []
-        for instance, radius in zip(instances, ours):
+        for instance, (low, high, cpu) in zip(instances, ours):
             lower, upper, spent, queries = search_with(peer, name, instance, options)
-            rows.append([instance.index, radius.lower, radius.upper, radius.cost.cpu_seconds, lower, upper, spent])
+            rows.append([instance.index, low, high, cpu, lower, upper, spent])
             print(
-                f"{name} image {instance.index}: radii [{_end(radius.lower)}, {_end(radius.upper)}]"
-                f" {radius.cost.cpu_seconds:.2f} s; vibecheck [{_end(lower)}, {_end(upper)}] {spent:.1f} s,"
-                f" {queries} queries",
+                f"{name} image {instance.index}: radii [{_end(low)}, {_end(high)}] {cpu:.2f} s;"
+                f" vibecheck [{_end(lower)}, {_end(upper)}] {spent:.1f} s, {queries} queries",
                 flush=True,
             )
         mine, theirs = sum(r[3] for r in rows), sum(r[6] for r in rows)
-        verdict = "met" if mine <= PEER_RATIO * theirs else "missed"
-        print(f"{name}: radii {mine:.1f} CPU s, vibecheck {theirs:.1f}: 1/{theirs / max(mine, 1e-9):.0f}  {verdict}")
-        result = {"ours": mine, "peer": theirs, "verdict": verdict, "seconds": options.seconds, "rows": rows}
-        keep(options.out, "vibecheck", {name: result})
-        good = good and (verdict == "met" or name != PEER_NETWORK)
+        gaps = [
+            float(np.mean([gap_of(*ends) for ends in side]))
+            for side in ([r[1:3] for r in rows], [r[4:6] for r in rows])
+        ]
+        met = mine <= PEER_RATIO * theirs if name == PEER_NETWORK else gaps[0] < gaps[1]
+        verdict = "met" if met else "missed"
+        print(
+            f"{name}: radii {mine:.1f} CPU s, gap {gaps[0]:.3f}; vibecheck {theirs:.1f} CPU s, gap {gaps[1]:.3f};"
+            f" 1/{theirs / max(mine, 1e-9):.0f} of the cost  {verdict}",
+            flush=True,
+        )
+        result = {"ours": mine, "peer": theirs, "gaps": gaps, "verdict": verdict, "seconds": options.seconds}
+        keep(options.out, "vibecheck", {name: result | {"rows": rows}})
+        good = good and met
+    return good
+
+
+def kept(
+    name: str, instances: list[Instance], options: argparse.Namespace
+) -> list[tuple[float | None, float | None, float]] | None:
+    """Ends and CPU seconds of these images from the bar's part of the same run; None when some are missing."""
+    row = keep(options.out, "bar", {})["bar"].get(name)
+    if row is None or row["seconds"] != options.seconds:
+        return None
+    known = {index: (low, high, cpu) for index, low, high, cpu, _ in row["radii"]}
+    found = [known.get(i.index) for i in instances]
+    return None if None in found else [f for f in found if f is not None]
+
+
+def run_curves(options: argparse.Namespace) -> bool:
+    """Mean gaps of deep networks over growing budgets; whether each budget's is below the one before."""
+    good = True
+    for name in options.network or DEEP:
+        instances = correct(options.data, name, options.images or (1 if options.quick else 3))
+        gaps = []
+        for seconds in BUDGETS[:2] if options.quick else BUDGETS:
+            radii = measure(name, instances, argparse.Namespace(**{**vars(options), "seconds": seconds}))
+            gaps.append([seconds, float(np.mean([relative_gap(r) for r in radii]))])
+        print(f"{name}: " + ", ".join(f"{gap:.3f} at {seconds:g} s" for seconds, gap in gaps), flush=True)
+        keep(options.out, "curves", {name: {"images": len(instances), "gaps": gaps}})
+        good = good and all(after[1] <= before[1] for before, after in pairwise(gaps))
     return good
 
 

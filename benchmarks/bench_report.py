@@ -27,7 +27,13 @@ def write_page(figures: Path, page: Path) -> None:
     """Writes the page; parts that were not run are left out."""
     known = json.loads(figures.read_text())
     parts = [_head(known["run"])]
-    for name, show in (("bar", _bar), ("vibecheck", _peer), ("growth", _growth), ("envelope", _envelope)):
+    for name, show in (
+        ("bar", _bar),
+        ("vibecheck", _peer),
+        ("curves", _curves),
+        ("growth", _growth),
+        ("envelope", _envelope),
+    ):
         if known.get(name):
             parts.append(show(known[name]))
     page.write_text("\n\n".join(parts) + "\n")
@@ -80,20 +86,35 @@ def _bar(rows: dict[str, Any]) -> str:
 
 
 def _peer(results: dict[str, Any]) -> str:
-    blocks = []
-    for name, r in results.items():
-        table = [
-            [str(i), _interval(a, b), f"{c:.2f}", _interval(d, e), f"{f:.1f}"] for i, a, b, c, d, e, f in r["rows"]
+    header = ["network", "images", "gap: radii", "vibecheck", "CPU s: radii", "vibecheck", "ratio"]
+    table = [
+        [
+            name,
+            str(len(r["rows"])),
+            f"{r['gaps'][0]:.3f}",
+            f"{r['gaps'][1]:.3f}",
+            f"{r['ours']:.1f}",
+            f"{r['peer']:.1f}",
+            f"1/{r['peer'] / max(r['ours'], 1e-9):.1f}",
         ]
-        table.append(["sum", "", f"{r['ours']:.1f}", "", f"{r['peer']:.1f}"])
-        blocks.append(
-            f"{name}, {r['seconds']:g} CPU seconds an image: 1/{r['peer'] / max(r['ours'], 1e-9):.0f} of its cost.\n\n"
-            + markdown(["image", "radii", "CPU s", "vibecheck", "CPU s"], table)
-        )
+        for name, r in results.items()
+    ]
+    seconds = " or ".join(sorted({f"{r['seconds']:g}" for r in results.values()}))
     return (
-        "## Beside vibecheck\n\nvibecheck by binary search over 0.001 … 0.399 in steps of 0.002, one process a query;"
-        " each query may use what is left of the image's budget.\n\n" + "\n\n".join(blocks)
+        f"## Beside vibecheck\n\nThe same images, {seconds} CPU seconds an image. vibecheck by binary search over"
+        " 0.001 … 0.399 in steps of 0.002, one process a query; each query may use what is left of the image's budget. A grid"
+        " step is also what it can leave open at best.\n\n" + markdown(header, table)
     )
+
+
+def _curves(results: dict[str, Any]) -> str:
+    budgets = sorted({seconds for r in results.values() for seconds, _ in r["gaps"]})
+    table = []
+    for name, r in results.items():
+        gaps = dict(map(tuple, r["gaps"]))
+        table.append([name, str(r["images"]), *(_number(gaps.get(s), 3) for s in budgets)])
+    header = ["network", "images", *(f"{s:g} s" for s in budgets)]
+    return f"## Gaps over time\n\nMean gap by CPU seconds an image.\n\n{markdown(header, table)}"
 
 
 def _growth(found: dict[str, Any]) -> str:
@@ -125,10 +146,6 @@ def _envelope(results: dict[str, Any]) -> str:
         "## The whole test set\n\nAttack from above, linear bounds from below, no branching (`verifier: envelope`).\n\n"
         + "\n\n".join(blocks)
     )
-
-
-def _interval(lower: float | None, upper: float | None) -> str:
-    return f"[{_number(lower, 4)}, {_number(upper, 4)}]"
 
 
 def _number(value: float | None, digits: int) -> str:
