@@ -102,8 +102,8 @@ def _peer(results: dict[str, Any]) -> str:
     seconds = " or ".join(sorted({f"{r['seconds']:g}" for r in results.values()}))
     return (
         f"## Beside vibecheck\n\nThe same images, {seconds} CPU seconds an image. vibecheck by binary search over"
-        " 0.001 … 0.399 in steps of 0.002, one process a query; each query may use what is left of the image's budget. A grid"
-        " step is also what it can leave open at best.\n\n" + markdown(header, table)
+        " 0.001 … 0.399 in steps of 0.002, one process a query; each query may use what is left of the image's"
+        " budget. A grid step is also what it can leave open at best.\n\n" + markdown(header, table)
     )
 
 
