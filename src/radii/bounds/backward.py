@@ -16,7 +16,7 @@ from torch import Tensor
 
 from radii.bounds.rounding import UP, gamma, outward, unit_of
 from radii.models.graph import Graph
-from radii.models.operators import Affine, Relu
+from radii.models.operators import Add, Affine, Relu
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +135,6 @@ def backward(
             continue
         node = graph.nodes[index]
         size = a.abs()
-        # Coefficients that met here from several branches were added: one more rounding each.
         charge = 2 * unit * magnitudes.value[index]
         if isinstance(node.operator, Relu):
             if collect:
@@ -146,14 +145,16 @@ def backward(
                 through, gain = _relax(a, size, lines[index], None if slopes is None else slopes[index])
                 constant, gross = constant + gain, gross + gain.abs()
                 charge = charge + _relax_charge(lines[index], magnitudes.value[node.inputs[0]])
-            error = error + _dot(size, charge)
-            _add(pending, node.inputs[0], through)
+            error = error + _dot(size, charge) + _add(pending, node.inputs[0], through, magnitudes)
             continue
         operator = node.operator
         if not isinstance(operator, Affine):
             raise TypeError(f"{type(operator).__name__} is not a lowered operator")
-        # Two more terms: in float32 every constant of the graph was rounded too.
-        charge = charge + gamma(operator.terms + 2, unit) * magnitudes.product[index]
+        # Two more terms: in float32 every constant of the graph was rounded too. What a sum stretched comes together
+        # again on the way back.
+        stretched = isinstance(operator, Add) and any(graph.nodes[i].size != node.size for i in node.inputs)
+        terms = node.size if stretched else operator.terms
+        charge = charge + gamma(terms + 2, unit) * magnitudes.product[index]
         shaped = a.reshape(batch * count, *node.shape)
         constants = _constants(operator, graph, node.inputs, rows)
         if constants is not None:
@@ -163,7 +164,7 @@ def backward(
         error = error + _dot(size, charge)
         shapes = tuple(graph.nodes[i].shape for i in node.inputs)
         for i, part in zip(node.inputs, operator.adjoint(shaped, shapes)):
-            _add(pending, i, part.reshape(batch, count, graph.nodes[i].size))
+            error = error + _add(pending, i, part.reshape(batch, count, graph.nodes[i].size), magnitudes)
     first = pending.get(0, rows.new_zeros((batch, count, graph.nodes[0].size)))
     return Linear(first, constant, _total(graph, start, error, gross, magnitudes), collected)
 
@@ -185,8 +186,13 @@ def _dot(rows: Tensor, vector: Tensor) -> Tensor:
     return torch.matmul(rows, vector[:, :, None])[..., 0]
 
 
-def _add(pending: dict[int, Tensor], index: int, value: Tensor) -> None:
-    pending[index] = pending[index] + value if index in pending else value
+def _add(pending: dict[int, Tensor], index: int, value: Tensor, magnitudes: Magnitudes) -> Tensor:
+    """Adds coefficients of a node to those that came by other branches; what the rounding of the sum can cost."""
+    if index not in pending:
+        pending[index] = value
+        return value.new_zeros(())
+    pending[index] = pending[index] + value
+    return _dot(pending[index].abs(), 2 * unit_of(value.dtype) * magnitudes.value[index])
 
 
 def _relax(a: Tensor, size: Tensor, lines: Lines, slopes: Tensor | None) -> tuple[Tensor, Tensor]:
