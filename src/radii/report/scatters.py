@@ -85,7 +85,8 @@ def paired_scatter(a: Distribution, b: Distribution, ax: Axes | None = None) -> 
     axes.set_xlim(-0.02 * top, top)
     axes.set_ylim(-0.02 * top, top)
     tidy(axes, f"radius on {plain(a.name or 'A')}", f"radius on {plain(b.name or 'B')}")
-    legend(axes)
+    # On the emptier side of the diagonal: "best" does not see the bars.
+    legend(axes, loc="lower right" if (y > x).sum() >= (x > y).sum() else "upper left")
     return axes
 
 
