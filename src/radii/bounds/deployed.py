@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from radii.bounds.backward import Magnitudes
-from radii.bounds.descend import Magnitudes as Sizes
 from radii.bounds.rounding import U32, UP, gamma
 from radii.errors import UnsupportedOperator
 from radii.models.graph import Graph
@@ -30,7 +29,7 @@ class Bounded(Protocol):
     def graph(self) -> Graph: ...
 
     @property
-    def magnitudes(self) -> Magnitudes | Sizes: ...
+    def magnitudes(self) -> Magnitudes: ...
 
 
 def refuse_float32(graph: Graph) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from radii.bounds.backward import Magnitudes
 from radii.bounds.rounding import U64, UP, gamma
 from radii.bounds.sites import Lines, Sites
 from radii.models.graph import Graph
@@ -44,28 +45,6 @@ class Pull:
         up = torch.where(self.low.isfinite(), self.size.clamp_min(0.0), torch.zeros_like(self.size))
         down = torch.where(self.high.isfinite(), (-self.size).clamp_min(0.0), torch.zeros_like(self.size))
         return up, down
-
-
-@dataclass(frozen=True, eq=False)
-class Magnitudes:
-    """For each node: |value| and, for affine operators, |L|·|inputs| + |c|, flat (batch, size)."""
-
-    value: list[Tensor]
-    product: list[Tensor]
-
-    def grow(self, graph: Graph, low: Tensor, high: Tensor) -> None:
-        """Adds the next node, whose value lies between `low` and `high`."""
-        node = graph.nodes[len(self.value)]
-        self.value.append(torch.maximum(low.abs(), high.abs()).flatten(1) * UP)
-        if isinstance(node.operator, Affine):
-            inputs = [self.value[i].reshape(-1, *graph.nodes[i].shape) for i in node.inputs]
-            self.product.append(node.operator.absolute()(*inputs).flatten(1) * UP)
-        else:
-            self.product.append(self.value[-1])
-
-    def rows(self, index: Tensor) -> Magnitudes:
-        """The magnitudes of these members of the batch."""
-        return Magnitudes([v[index] for v in self.value], [p[index] for p in self.product])
 
 
 def descend(

@@ -85,9 +85,9 @@ def bound_root(
     """
     low0, high0 = of_input(graph, region)
     low, high = [low0], [high0]
-    magnitudes = Magnitudes([], [])
+    root = Root(graph, region, {}, Magnitudes([], []))  # its lines and magnitudes grow layer by layer
+    lines, magnitudes = root.lines, root.magnitudes
     magnitudes.grow(graph, low0, high0)
-    lines: dict[int, Lines] = {}
     for index, node in enumerate(graph.nodes[1:], start=1):
         if isinstance(node.operator, Relu):
             before = node.inputs[0]
@@ -96,7 +96,7 @@ def bound_root(
                 ends = torch.maximum(ends[0], known[index][0]), torch.minimum(ends[1], known[index][1])
             exact = region.norm.name == "linf" and _interval_is_exact(graph, before)
             if not exact and index not in frozen and go_on():
-                ends = tighten(graph, region, before, ends, lines, magnitudes)
+                ends = tighten(root, before, ends)
             shape = low[before].shape
             low[before], high[before] = ends[0].reshape(shape), ends[1].reshape(shape)
             magnitudes.narrow(before, *ends)
@@ -105,7 +105,7 @@ def bound_root(
         low.append(a)
         high.append(b)
         magnitudes.grow(graph, a, b)
-    return Root(graph, region, lines, magnitudes)
+    return root
 
 
 def _interval_is_exact(graph: Graph, node: int) -> bool:
@@ -123,21 +123,17 @@ def _interval_is_exact(graph: Graph, node: int) -> bool:
     return mixed <= 1
 
 
-def tighten(
-    graph: Graph,
-    region: Region,
-    node: int,
-    ends: tuple[Tensor, Tensor],
-    lines: dict[int, Lines],
-    magnitudes: Magnitudes,
-) -> tuple[Tensor, Tensor]:
-    """The ends of a pre-activation after backward bounds on the coordinates that may take both signs."""
-    if _heavy(graph, node, ends):
+def tighten(root: Root, node: int, ends: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """The ends of a pre-activation after backward bounds on the coordinates that may take both signs.
+
+    The root knows the lines of every ReLU before the node.
+    """
+    if _heavy(root.graph, node, ends):
         # In float32 first, ten times faster; what that leaves undecided deserves float64, unless it is too much.
-        ends = _tighten(graph, region, node, ends, lines, magnitudes, torch.float32)
-        if _heavy(graph, node, ends):
+        ends = _tighten(root, node, ends, torch.float32)
+        if _heavy(root.graph, node, ends):
             return ends
-    return _tighten(graph, region, node, ends, lines, magnitudes, torch.float64)
+    return _tighten(root, node, ends, torch.float64)
 
 
 def _heavy(graph: Graph, node: int, ends: tuple[Tensor, Tensor]) -> bool:
@@ -147,21 +143,14 @@ def _heavy(graph: Graph, node: int, ends: tuple[Tensor, Tensor]) -> bool:
     return rows * size > HEAVY
 
 
-def _tighten(
-    graph: Graph,
-    region: Region,
-    node: int,
-    ends: tuple[Tensor, Tensor],
-    lines: dict[int, Lines],
-    magnitudes: Magnitudes,
-    dtype: torch.dtype,
-) -> tuple[Tensor, Tensor]:
+def _tighten(root: Root, node: int, ends: tuple[Tensor, Tensor], dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    graph, region = root.graph, root.region
     low, high = ends[0].clone(), ends[1].clone()
     undecided = (low < 0) & (high > 0)
     width = max(graph.nodes[i].size for i in range(node + 1))
     converted = graph.to(dtype, low.device)
-    lines = {k: v.to(dtype) for k, v in lines.items()}
-    magnitudes = magnitudes.to(dtype) if dtype != low.dtype else magnitudes
+    lines = {k: v.to(dtype) for k, v in root.lines.items()}
+    magnitudes = root.magnitudes if dtype == low.dtype else root.magnitudes.to(dtype)
     for images, neurons, valid in _chunks(undecided, width):
         batch = torch.arange(len(images), device=low.device)[:, None]
         rows = low.new_zeros((len(images), neurons.shape[1], graph.nodes[node].size), dtype=dtype)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from operator import attrgetter
 
 import torch
 
@@ -45,12 +46,8 @@ def outward(low: torch.Tensor, high: torch.Tensor, dtype: torch.dtype) -> tuple[
 @contextmanager
 def proving() -> Iterator[None]:
     """No gradients, and float32 that is float32: no backend may shorten products to TF32 or bfloat16 meanwhile."""
-    backends = (
-        torch.backends.mkldnn.matmul,  # type: ignore[attr-defined]  # torch makes these modules at run time
-        torch.backends.mkldnn.conv,  # type: ignore[attr-defined]
-        torch.backends.cuda.matmul,
-        torch.backends.cudnn.conv,  # type: ignore[attr-defined]
-    )
+    # By name: torch makes these objects at run time, and its types do not know them.
+    backends = attrgetter("mkldnn.matmul", "mkldnn.conv", "cuda.matmul", "cudnn.conv")(torch.backends)
     before = [backend.fp32_precision for backend in backends]
     try:
         for backend in backends:

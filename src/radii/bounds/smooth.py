@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from radii.bounds.backward import Magnitudes
 from radii.bounds.cut import lowest_under_cut
-from radii.bounds.descend import Bound, Magnitudes, Pull, descend
+from radii.bounds.descend import Bound, Pull, descend
 from radii.bounds.interval import of_input, through
 from radii.bounds.region import Region
 from radii.bounds.rounding import U32, U64, UP, gamma

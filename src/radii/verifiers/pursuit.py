@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from torch import Tensor
 
@@ -221,7 +222,7 @@ class Pursuit:
         self.meter.nodes += len(self.margins.rows)
         return tree
 
-    def _work(self, tree: Growing, until: float | None, nodes: int | None = None) -> bool:
+    def _work(self, tree: Growing[Any], until: float | None, nodes: int | None = None) -> bool:
         """Runs a tree until it is done or has used its share; learns from it what can be learnt."""
         size = tree.goal
         while True:
@@ -245,7 +246,7 @@ class Pursuit:
                 self.stopped = Reason.INCOMPLETE
                 return False
 
-    def _strike(self, tree: Growing) -> bool:
+    def _strike(self, tree: Growing[Any]) -> bool:
         """Tries the tree's latest minimisers as witnesses; whether that lowered the upper end."""
         if tree.minimisers is None or not len(tree.minimisers):
             return False
@@ -257,7 +258,7 @@ class Pursuit:
         tree.relax_goal(self.goal())
         return True
 
-    def _learn(self, tree: Growing) -> None:
+    def _learn(self, tree: Growing[Any]) -> None:
         if tree.lower > self.lower or tree.done:
             self.lower = max(self.lower, tree.lower)
             self.proven = self.proven or tree.lower > 0

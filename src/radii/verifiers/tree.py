@@ -13,6 +13,7 @@ from torch import Tensor
 
 from radii.bounds.nodes import Nodes, Problem, best_splits, climb, fix, refine
 from radii.evidence.log import TreeLog
+from radii.verifiers.growing import Growing
 from radii.verifiers.leaf import settle
 
 BEYOND = ((1.001, 1e-7), (1.0 + 1e-6, 1e-8))  # factors and steps past a certified radius where breaks are looked for
@@ -21,7 +22,7 @@ STEPS = 6
 
 
 @dataclass(eq=False)
-class Tree:
+class Tree(Growing[Nodes]):
     """Branch and bound on one problem; `goal` is the radius to prove (the problem's ball)."""
 
     problem: Problem
@@ -37,30 +38,6 @@ class Tree:
     def start(self) -> None:
         """Bounds the roots."""
         self.open = self._bound(self.problem.roots(), FIRST_STEPS)
-
-    @property
-    def done(self) -> bool:
-        """Whether no node is open: the goal is proven."""
-        return self.open is None or len(self.open) == 0
-
-    @property
-    def lower(self) -> float:
-        """No violation is closer than this."""
-        if self.open is None:
-            return 0.0
-        return self.goal if len(self.open) == 0 else min(self.goal, float(self.open.radius.min()))
-
-    def relax_goal(self, goal: float) -> None:
-        """A smaller goal: nodes that reach it are closed."""
-        self.goal = min(self.goal, goal)
-        if self.open is not None:
-            self.open = self.open.pick((self.open.radius < self.goal).nonzero()[:, 0])
-
-    @property
-    def node_bytes(self) -> int:
-        """What one open node occupies."""
-        nodes = self.open
-        return 0 if nodes is None or not len(nodes) else sum(t[0].nbytes for t in vars(nodes).values())
 
     def step(self) -> bool:
         """Splits the most pressing nodes and bounds their children; False when nothing is left to split."""

@@ -23,6 +23,7 @@ from radii.bounds.smooth import Climb, Cut, Place, Relaxed, climb, relax
 from radii.models.graph import Graph
 from radii.verifiers.boxes import region_of
 from radii.verifiers.branches import Branches, divide, site_splits
+from radii.verifiers.growing import Growing
 from radii.verifiers.halving import caused, unit_losses
 from radii.verifiers.margins import Margins
 from radii.verifiers.pursuit import Pursuit
@@ -37,7 +38,7 @@ THIN = 2.0**-40  # of the size of its ends: a box this thin is not split further
 
 
 @dataclass(eq=False)
-class ValueTree:
+class ValueTree(Growing[Branches]):
     """Branch and bound of margins on one ball; `goal` is the radius to prove."""
 
     margins: Margins
@@ -72,30 +73,6 @@ class ValueTree:
         self.visited += len(objectives)
         whole = net.rows(torch.zeros(len(nodes), dtype=torch.int64))
         self.open = self._climb(whole, nodes, FIRST_STEPS)
-
-    @property
-    def done(self) -> bool:
-        """Whether no node is open: the goal is proven."""
-        return self.open is not None and len(self.open) == 0
-
-    @property
-    def lower(self) -> float:
-        """No violation is closer than this."""
-        if self.open is None:
-            return 0.0
-        return self.goal if len(self.open) == 0 else min(self.goal, float(self.open.radius.min()))
-
-    def relax_goal(self, goal: float) -> None:
-        """A smaller goal: nodes that reach it are closed."""
-        self.goal = min(self.goal, goal)
-        if self.open is not None:
-            self.open = self.open.pick((self.open.radius < self.goal).nonzero()[:, 0])
-
-    @property
-    def node_bytes(self) -> int:
-        """What one open node occupies."""
-        nodes = self.open
-        return 0 if nodes is None or not len(nodes) else sum(t[0].nbytes for t in vars(nodes).values())
 
     def step(self) -> bool:
         """Splits the most pressing nodes and bounds their parts; False when nothing is left to split."""
