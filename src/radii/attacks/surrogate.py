@@ -118,8 +118,8 @@ def _without_dust(graph: Graph) -> Graph:
 
 
 def _gate(x: Tensor, leak: Tensor, low: float, high: float) -> Tensor:
-    value: Tensor = _LeakyGate.apply(x, leak, low, high)  # type: ignore[no-untyped-call]
-    return value
+    apply: Callable[..., Tensor] = _LeakyGate.apply
+    return apply(x, leak, low, high)
 
 
 def _margin(outputs: Tensor, labels: Tensor, targets: Tensor) -> Tensor:

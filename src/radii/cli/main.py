@@ -42,7 +42,7 @@ COMMANDS = {
 
 BAD_INPUT, PARTIAL = 2, 3
 # Typer carries its own click since 0.20 or so; the base of its usage errors is found, not imported.
-_Usage: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+_Usage: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 
 class Commands(TyperGroup):
@@ -121,12 +121,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def _outcome(error: Exception) -> int:
     """The exit code of a failure, after its one line."""
-    if type(error).__name__ == "NoArgsIsHelpError":
-        typer.echo(error.format_message(), err=True)  # type: ignore[attr-defined]
-        return BAD_INPUT
     if isinstance(error, _Usage):
+        if type(error).__name__ == "NoArgsIsHelpError":
+            typer.echo(error.format_message(), err=True)
+            return BAD_INPUT
         path = getattr(getattr(error, "ctx", None), "command_path", "radii")
-        return _say(f"{error.format_message()} (see {path} --help)", BAD_INPUT)  # type: ignore[attr-defined]
+        return _say(f"{error.format_message()} (see {path} --help)", BAD_INPUT)
     if isinstance(error, (InputError, StoreError)):
         return _say(str(error), BAD_INPUT)
     if isinstance(error, OSError):

@@ -11,6 +11,7 @@ from radii.errors import InputError
 if TYPE_CHECKING:
     from radii.report.content import Content, Series
     from radii.report.tables import Table
+    from radii.stats import Distribution
 
 
 def classes(content: Content, eps: float, confidence: float, costs: Path | None = None) -> Iterator[Table]:
@@ -24,8 +25,8 @@ def classes(content: Content, eps: float, confidence: float, costs: Path | None 
     yield _fairness(labelled, eps, confidence)
     for one in labelled:
         if one.pairs is not None:
-            yield _one_to_one(one)
-            yield _nearest(one)
+            yield _one_to_one(one.name, one.pairs)
+            yield _nearest(one.name, one.pairs)
     yield from _matrices(labelled)
     if costs is not None:
         yield _risk(labelled, costs, eps, confidence)
@@ -62,30 +63,30 @@ def _fairness(series: list[Series], eps: float, confidence: float) -> Table:
     return Table("Fairness", heads, tuple(rows), f"At ε = {eps:g}; definitions and failure modes: docs/fairness.md.")
 
 
-def _one_to_one(one: Series) -> Table:
+def _one_to_one(name: str, pairs: Distribution) -> Table:
     from radii.report.tables import Table
     from radii.stats.classes import one_to_one
 
     rows = []
-    for (label, target), part in one_to_one(one.pairs).items():  # type: ignore[arg-type]
+    for (label, target), part in one_to_one(pairs).items():
         found = part.summary()
         rows.append((label, target, found.n, found.lowest, found.mean_lower, found.mean_upper))
     heads = ("class", "target", "inputs", "lowest", "mean lower", "mean upper")
-    return Table(f"{one.name}: one-to-one radii", heads, tuple(rows), "Correctly classified inputs with a known end.")
+    return Table(f"{name}: one-to-one radii", heads, tuple(rows), "Correctly classified inputs with a known end.")
 
 
-def _nearest(one: Series) -> Table:
+def _nearest(name: str, pairs: Distribution) -> Table:
     from radii.report.tables import Table
     from radii.stats.classes import nearest_targets
 
-    found = nearest_targets(one.pairs)  # type: ignore[arg-type]
+    found = nearest_targets(pairs)
     rows = []
     for i, label in enumerate(found.labels):
         for j, target in enumerate(found.targets):
             if found.possible[i, j]:
                 rows.append((label, target, int(found.sure[i, j]), int(found.possible[i, j]), int(found.inputs[i])))
     heads = ("class", "target", "surely nearest", "possibly nearest", "of inputs")
-    return Table(f"{one.name}: confusion of nearest targets", heads, tuple(rows), "Gaps leave some targets possible.")
+    return Table(f"{name}: confusion of nearest targets", heads, tuple(rows), "Gaps leave some targets possible.")
 
 
 def _matrices(series: list[Series]) -> Iterator[Table]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,16 +90,16 @@ class Answer:
             raise InputError(f"answer: expected no proof for {self.verdict}")
 
     @staticmethod
-    def robust(proof: Proof, **cost: float) -> Answer:
+    def robust(proof: Proof, **cost: Any) -> Answer:
         """The property holds in the whole ball."""
-        return Answer(Verdict.ROBUST, proof=proof, **cost)  # type: ignore[arg-type]
+        return Answer(Verdict.ROBUST, proof=proof, **cost)
 
     @staticmethod
-    def broken(witness: Witness, **cost: float) -> Answer:
+    def broken(witness: Witness, **cost: Any) -> Answer:
         """The witness breaks the property."""
-        return Answer(Verdict.BROKEN, witness=witness, **cost)  # type: ignore[arg-type]
+        return Answer(Verdict.BROKEN, witness=witness, **cost)
 
     @staticmethod
-    def unknown(reason: Reason, detail: str = "", **cost: float) -> Answer:
+    def unknown(reason: Reason, detail: str = "", **cost: Any) -> Answer:
         """No answer, and why."""
-        return Answer(Verdict.UNKNOWN, reason=reason, detail=detail, **cost)  # type: ignore[arg-type]
+        return Answer(Verdict.UNKNOWN, reason=reason, detail=detail, **cost)

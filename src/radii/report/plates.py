@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,7 +80,7 @@ def _figures(content: Content, options: Options) -> Iterator[Draw]:
     yield lambda: figures.robust_accuracy_curve(some, reference=[eps], looks=style)
     for start in range(0, min(len(some), 12), EACH):
         part = some[start : start + EACH]
-        yield lambda part=part: figures.ecdf(part, confidence=options.confidence, looks=style)  # type: ignore[misc]
+        yield partial(figures.ecdf, part, confidence=options.confidence, looks=style)
     yield lambda: _boxes(content.series[:MOST], style)
     yield lambda: figures.network_boxes(some, end="gap", looks=style)
     yield lambda: figures.instance_scatter(some[:3], looks=style)

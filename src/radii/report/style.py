@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from radii.errors import InputError
 from radii.stats import Distribution
@@ -83,12 +83,12 @@ def axes_or_new(ax: Axes | None, width: float = 7.0, height: float = 4.2) -> Axe
     return ax if ax is not None else new_figure(width, height)[1]
 
 
-def tidy(axes: Axes, x: str, y: str, grid: str | None = "both") -> Axes:
+def tidy(axes: Axes, x: str, y: str, grid: Literal["both", "x", "y"] | None = "both") -> Axes:
     """The axes with labels, a light grid and no box around them."""
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     if grid:
-        axes.grid(True, axis=grid, color="#dddddd", linewidth=0.6)  # type: ignore[arg-type]  # one of both, x, y
+        axes.grid(True, axis=grid, color="#dddddd", linewidth=0.6)
         axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     return axes

@@ -110,7 +110,11 @@ class Runner(ABC):
     """
 
     hard_limits: bool = True
-    workers: int = 1
+
+    @property
+    def workers(self) -> int:
+        """How many tasks can run at once."""
+        return 1
 
     @abstractmethod
     def submit(self, task: Task) -> None:

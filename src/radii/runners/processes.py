@@ -51,7 +51,7 @@ class ProcessRunner(Runner):
         devices: Sequence[str] = (),
     ) -> None:
         available = cores()
-        self.workers = available if workers is None else _check.whole(workers, "workers", low=1)
+        self._workers = available if workers is None else _check.whole(workers, "workers", low=1)
         most = max(1, available // self.workers)
         self.threads = most if threads is None else _check.whole(threads, "threads", low=1)
         if self.threads > most:
@@ -70,6 +70,11 @@ class ProcessRunner(Runner):
         self._pump: threading.Thread | None = None
         self._wake, self._bell = os.pipe()
         self._closed = False
+
+    @property
+    def workers(self) -> int:
+        """How many worker processes there are."""
+        return self._workers
 
     def __repr__(self) -> str:
         return f"ProcessRunner(workers={self.workers}, threads={self.threads})"

@@ -82,7 +82,7 @@ class RayRunner(Runner):
         self._closed = False
 
     @property
-    def workers(self) -> int:  # type: ignore[override]
+    def workers(self) -> int:
         """How many tasks the cluster can run at once; it may grow and shrink."""
         now = time.monotonic()
         if now - self._counted >= _COUNT_SECONDS:

@@ -91,7 +91,8 @@ class Setting:
     @staticmethod
     def of(property: Property, norm: Norm | str, **others: Any) -> Setting:
         """The setting of a property and a norm; the other fields are given by name."""
-        parameters = {f.name: getattr(property, f.name) for f in dataclasses.fields(property)}  # type: ignore[arg-type]
+        known: Any = property  # a dataclass, which its protocol cannot say
+        parameters = {f.name: getattr(property, f.name) for f in dataclasses.fields(known)}
         target = parameters.pop("target", None)
         return Setting(
             property=property.kind,

@@ -8,7 +8,7 @@ from pathlib import Path
 from radii.errors import InputError
 from radii.formats import query_text
 from radii.models.classifier import Classifier
-from radii.problem import Query
+from radii.problem import Norm, Query
 from radii.store import RadiusRecord, Selection, Store
 from radii.study.recall import Recall, property_of
 
@@ -49,7 +49,7 @@ def _queries(record: RadiusRecord, classifier: Classifier, recall: Recall, folde
     for end, expected in ((radius.lower, "unsat"), (radius.upper, "sat")):
         if end is None or (end == 0.0 and expected == "unsat"):
             continue
-        query = Query(instance, end, property_of(unit.setting), unit.setting.norm)  # type: ignore[arg-type]
+        query = Query(instance, end, property_of(unit.setting), Norm.of(unit.setting.norm))
         reference = classifier.reference(instance.x[None])[0]
         text = query_text(query, classifier.classes, domain=classifier.domain, reference=reference)
         name = f"vnnlib/{classifier.name}_{unit.instance.index}_{unit.key[:8]}_{expected}.vnnlib"

@@ -22,6 +22,7 @@ from torch import Tensor
 from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.models.graph import Graph
+from radii.models.operators import Affine
 from radii.problem import Classification, Domain, Norm, OutputSpec
 from radii.testing._nearest import Array, Nearest, halfspace_distances
 from radii.testing._pieces import Piece, pieces_of
@@ -199,11 +200,11 @@ class _Walk:
         forms = cell.forms
         while len(forms) < len(self.graph.nodes):
             node = self.graph.nodes[len(forms)]
-            if node.operator is None or not node.operator.affine:
+            if not isinstance(node.operator, Affine):
                 cell.forms = forms
                 return len(forms)
             slopes, constants = zip(*(forms[i] for i in node.inputs))
-            forms = [*forms, (node.operator.linear(*slopes), node.operator(*constants))]  # type: ignore[attr-defined]
+            forms = [*forms, (node.operator.linear(*slopes), node.operator(*constants))]
         cell.forms = forms
         return None
 

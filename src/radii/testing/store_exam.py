@@ -341,7 +341,8 @@ class StoreExam(ABC):
         with open_store(self.fresh(tmp_path)) as store:
             store.put(record(unit(0)))
             good, bad = record(unit(1)), record(unit(2))
-            broken = dataclasses.replace(bad, finished=None)  # type: ignore[arg-type]
+            nothing: Any = None
+            broken = dataclasses.replace(bad, finished=nothing)
             assert refuses(StoreError, "", lambda: store.put_many([good, broken]))
             assert [found.unit.instance.index for found in store.records()] == [0]
             store.put(good)

@@ -22,7 +22,19 @@ from radii.errors import DataError, InputError
 from radii.evidence.record import Recorder
 from radii.models.classifier import Classifier
 from radii.models.graph import Graph
-from radii.problem import Answer, Instance, Norm, Proof, Property, Query, Radius, Reason, SpecQuery, Witness
+from radii.problem import (
+    Answer,
+    Classification,
+    Instance,
+    Norm,
+    Proof,
+    Property,
+    Query,
+    Radius,
+    Reason,
+    SpecQuery,
+    Witness,
+)
 from radii.problem.radius import Cost
 from radii.verifiers.margins import margins
 from radii.verifiers.meter import Meter
@@ -265,7 +277,8 @@ class _Job:
         flat = points.to(torch.float32).clamp(low, high)
         outputs = self.classifier.logits(flat)
         label = self.instance.label
-        targets = self.property.targets(self.classifier.classes, label)  # type: ignore[attr-defined]
+        assert isinstance(self.property, Classification)  # margins() refused any other before the search began
+        targets = self.property.targets(self.classifier.classes, label)
         margin = outputs[:, label] - outputs[:, list(targets)].amax(1)
         center = torch.from_numpy(self.instance.x.reshape(1, -1).copy())
         distance = torch.linalg.vector_norm((flat - center).double(), ord=self.norm.order, dim=1)

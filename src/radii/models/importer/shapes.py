@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from radii.models.importer.builder import Builder, Refused, Value
@@ -128,10 +130,10 @@ def padded(b: Builder, x: Value, widths: list[tuple[int, int]], fill: float = 0.
 
 
 def _repeated(size: int, width: tuple[int, int], mode: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    if mode not in ("reflect", "edge", "wrap") or min(width) < 0:
+    kinds: dict[str, Literal["reflect", "edge", "wrap"]] = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}
+    if mode not in kinds or min(width) < 0:
         raise Refused(f"expected padding of mode constant, reflect, edge or wrap, got {mode} by {width}")
-    kind = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}[mode]
-    return np.asarray(np.pad(np.arange(size), width, mode=kind), dtype=np.int64)  # type: ignore[call-overload]
+    return np.asarray(np.pad(np.arange(size), width, mode=kinds[mode]), dtype=np.int64)
 
 
 def concat(b: Builder, call: Call) -> Value:
