@@ -1,22 +1,26 @@
 """The engine on the published networks: closed share, gaps, CPU seconds and nodes, against a bar and against a peer.
 
     python benchmarks/bench_engine.py [--quick] [--bar] [--vibecheck] [--curves] [--growth] [--envelope]
-                                      [--network NAME...] [--images N] [--seconds S] [--data FOLDER]
+                                      [--network NAME...] [--images N] [--seconds S] [--workers N] [--data FOLDER]
 
 Without a part named, all of them run. `--bar`: the first correctly classified training images of every network.
 `--vibecheck`: the first of them by binary search with vibecheck (scripts/setup_vibecheck.sh installs it), at the same
 CPU seconds an image. `--curves`: mean gaps of deep networks over growing budgets. `--growth`: cost over images, width
-and depth. `--envelope`: attack and linear bounds for the whole
-MNIST test set. CPU seconds, one thread. Every figure is kept in build/bench_engine.json and written to docs/bench.md.
+and depth. `--envelope`: attack and linear bounds for the whole MNIST test set. CPU seconds, one thread an image,
+`--workers` images at a time. Every figure is kept in build/bench_engine.json and written to docs/bench.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
 import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from itertools import pairwise
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +29,7 @@ from bench_report import write_page
 from common import DATA, ROOT, correct, keep, machine, mnist, network, peak_memory, published
 
 from radii.decide import Budget
+from radii.models import Classifier
 from radii.problem import LINF, Classification, Instance, Query, Radius, Status, Verdict
 from radii.search import KBinary
 from radii.search.grid import Grid
@@ -63,21 +68,40 @@ def main() -> int:
         return 2
     parts = {"bar": run_bar, "vibecheck": run_vibecheck, "curves": run_curves}
     parts |= {"growth": run_growth, "envelope": run_envelope}
-    warm_up(options)
     named = [name for name in parts if getattr(options, name)] or list(parts)
-    keep(options.out, "run", {"machine": machine(), "quick": options.quick, "seconds": options.seconds})
+    run = {"machine": machine(), "quick": options.quick, "seconds": options.seconds, "workers": options.workers}
+    keep(options.out, "run", run)
     missed = [name for name in named if not parts[name](options)]
-    keep(options.out, "run", {"peak_memory": peak_memory()})
+    peak = keep(options.out, "run", {})["run"].get("peak_memory", 0)
     write_page(options.out, options.page)
-    print(f"peak memory {peak_memory() / 2**30:.2f} GiB; figures in {options.out}, table in {options.page}")
+    print(f"peak memory of a process {peak / 2**30:.2f} GiB; figures in {options.out}, table in {options.page}")
     return 1 if missed else 0
 
 
-def warm_up(options: argparse.Namespace) -> None:
+def warm_up(data: Path) -> None:
     """Loads what is loaded on first use and compiles the kernels, so that no image pays for it."""
-    instances = correct(options.data, PEER_NETWORK, 1)
-    classifier = network(options.data, PEER_NETWORK)
+    instances = correct(data, PEER_NETWORK, 1)
+    classifier = network(data, PEER_NETWORK)
     Native().measure(classifier, instances, Classification(), LINF, Budget(None, nodes=100), tolerance=0.002)
+
+
+def spread(work: Callable[..., list[Any]], name: str, instances: list[Instance], options: argparse.Namespace) -> Any:
+    """`work(data, name, part, seconds)` on parts of the instances, in processes of their own; all results in order."""
+    size = max(1, -(-len(instances) // (2 * options.workers)))
+    parts = [instances[k : k + size] for k in range(0, len(instances), size)]
+    with ProcessPoolExecutor(options.workers, get_context("spawn"), warm_up, (options.data,)) as pool:
+        jobs = [pool.submit(watched, work, options.data, name, part, options.seconds) for part in parts]
+        done = [job.result() for job in jobs]
+    known = keep(options.out, "run", {})["run"].get("peak_memory", 0)
+    keep(options.out, "run", {"peak_memory": max([known, *(peak for _, peak in done)])})
+    return [result for results, _ in done for result in results]
+
+
+def watched(
+    work: Callable[..., list[Any]], data: Path, name: str, part: list[Instance], seconds: float
+) -> tuple[list[Any], int]:
+    """What some work gives, and the most memory its process has held."""
+    return work(data, name, part, seconds), peak_memory()
 
 
 def arguments() -> argparse.Namespace:
@@ -89,6 +113,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--network", nargs="+", choices=list(BAR), metavar="NAME", help=f"of {', '.join(BAR)}")
     parser.add_argument("--images", type=int, help="images a network")
     parser.add_argument("--seconds", type=float, default=60.0, help="CPU seconds an image")
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="images at a time")
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench_engine.json")
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "bench.md")
@@ -102,7 +127,13 @@ def image_count(name: str, options: argparse.Namespace) -> int:
 
 
 def measure(name: str, instances: list[Instance], options: argparse.Namespace) -> list[Radius]:
-    """Radii by direct search within the budget, with a line an image on the terminal."""
+    """Radii by direct search within the budget, several images at a time."""
+    found: list[Radius] = spread(measure_part, name, instances, options)
+    return found
+
+
+def measure_part(data: Path, name: str, instances: list[Instance], seconds: float) -> list[Radius]:
+    """Radii of some images, with a line an image on the terminal."""
     tolerance = 1 / 1020 if name.startswith("resnet") else 0.002
 
     def line(at: int, radius: Radius) -> None:
@@ -113,11 +144,10 @@ def measure(name: str, instances: list[Instance], options: argparse.Namespace) -
             flush=True,
         )
 
-    budget = Budget(options.seconds, MEMORY)
-    found = Native().measure(
-        network(options.data, name), instances, Classification(), LINF, budget, tolerance=tolerance, progress=line
+    budget = Budget(seconds, MEMORY)
+    return Native().measure(
+        network(data, name), instances, Classification(), LINF, budget, tolerance=tolerance, progress=line
     )
-    return found
 
 
 def run_bar(options: argparse.Namespace) -> bool:
@@ -194,7 +224,6 @@ def run_vibecheck(options: argparse.Namespace) -> bool:
     if not PEER.is_file():
         print("vibecheck is left out: scripts/setup_vibecheck.sh installs it")
         return True
-    peer = Command(TEMPLATES["vibecheck"].replace("vibecheck", shlex.quote(str(PEER)), 1), name="vibecheck")
     good = True
     for name in options.network or PEER_IMAGES:
         count = options.images or (min(2, PEER_IMAGES[name]) if options.quick else PEER_IMAGES[name])
@@ -203,8 +232,8 @@ def run_vibecheck(options: argparse.Namespace) -> bool:
             (r.lower, r.upper, r.cost.cpu_seconds) for r in measure(name, instances, options)
         ]
         rows = []
-        for instance, (low, high, cpu) in zip(instances, ours):
-            lower, upper, spent, queries = search_with(peer, name, instance, options)
+        theirs_all = spread(search_part, name, instances, options)
+        for instance, (low, high, cpu), (lower, upper, spent, queries) in zip(instances, ours, theirs_all):
             rows.append([instance.index, low, high, cpu, lower, upper, spent])
             print(
                 f"{name} image {instance.index}: radii [{_end(low)}, {_end(high)}] {cpu:.2f} s;"
@@ -248,24 +277,34 @@ def run_curves(options: argparse.Namespace) -> bool:
         instances = correct(options.data, name, options.images or (1 if options.quick else 3))
         gaps = []
         for seconds in BUDGETS[:2] if options.quick else BUDGETS:
-            radii = measure(name, instances, argparse.Namespace(**{**vars(options), "seconds": seconds}))
-            gaps.append([seconds, float(np.mean([relative_gap(r) for r in radii]))])
+            asked = argparse.Namespace(**{**vars(options), "seconds": seconds})
+            ends = kept(name, instances, asked) or [
+                (r.lower, r.upper, r.cost.cpu_seconds) for r in measure(name, instances, asked)
+            ]
+            gaps.append([seconds, float(np.mean([gap_of(low, high) for low, high, _ in ends]))])
         print(f"{name}: " + ", ".join(f"{gap:.3f} at {seconds:g} s" for seconds, gap in gaps), flush=True)
         keep(options.out, "curves", {name: {"images": len(instances), "gaps": gaps}})
         good = good and all(after[1] <= before[1] for before, after in pairwise(gaps))
     return good
 
 
+def search_part(
+    data: Path, name: str, instances: list[Instance], seconds: float
+) -> list[tuple[float | None, float | None, float, int]]:
+    """Binary search over the grid with vibecheck until an image's seconds are used up: ends, seconds and queries."""
+    peer = Command(TEMPLATES["vibecheck"].replace("vibecheck", shlex.quote(str(PEER)), 1), name="vibecheck")
+    return [search_with(peer, network(data, name), instance, seconds) for instance in instances]
+
+
 def search_with(
-    peer: Command, name: str, instance: Instance, options: argparse.Namespace
+    peer: Command, classifier: Classifier, instance: Instance, seconds: float
 ) -> tuple[float | None, float | None, float, int]:
-    """Binary search over the grid until an image's CPU seconds are used up: ends, seconds and queries."""
+    """One image's ends, CPU seconds and queries."""
     machine, spent = KBinary(GRID), 0.0
-    while not machine.done and spent < options.seconds:
+    while not machine.done and spent < seconds:
         for position in machine.ask():
-            budget = Budget(max(1.0, options.seconds - spent), MEMORY)
             query = Query(instance, GRID[position])
-            (answer,) = peer.decide(network(options.data, name), [query], budget)
+            (answer,) = peer.decide(classifier, [query], Budget(max(1.0, seconds - spent), MEMORY))
             if answer.verdict is Verdict.UNKNOWN:
                 print(f"  vibecheck at {GRID[position]}: {answer.reason} {answer.detail[:100]}", file=sys.stderr)
             machine.tell(position, answer.verdict, answer.reason)

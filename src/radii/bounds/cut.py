@@ -22,16 +22,19 @@ from radii.bounds.rounding import UP, gamma, unit_of
 STEPS = 7
 
 
-def lowest_under_cut(w: Tensor, k: Tensor, g: Tensor, c: Tensor, middle: Tensor, half: Tensor) -> Tensor:
+def lowest_under_cut(
+    w: Tensor, k: Tensor, g: Tensor, c: Tensor, middle: Tensor, half: Tensor, wanted: Tensor | None = None
+) -> Tensor:
     """Lower bounds of w·x + k over |x − middle| ≤ half with g·x + c ≤ 0.
 
     w is (nodes, rows, d), or (1, rows, d) when all nodes share the rows; k is (nodes, rows); g is (nodes, d); c is
     (nodes,); middle and half are (d,). All of one precision, whose rounding is charged. An empty intersection may
-    give any value, +inf included.
+    give any value, +inf included. Rows that are not `wanted` (nodes, rows) cost nothing and get −inf.
     """
+    wanted = torch.ones_like(k, dtype=torch.bool) if wanted is None else wanted
     kernel = _kernel() if w.device.type == "cpu" else None
     if kernel is None:
-        return _torch(w, k, g, c, middle, half)
+        return _torch(w, k, g, c, middle, half).masked_fill(~wanted, -torch.inf)
     out = np.empty(tuple(k.shape), dtype=k.numpy().dtype)
     kernel(
         w.contiguous().numpy(),
@@ -40,6 +43,7 @@ def lowest_under_cut(w: Tensor, k: Tensor, g: Tensor, c: Tensor, middle: Tensor,
         c.contiguous().numpy(),
         middle.numpy(),
         half.numpy(),
+        wanted.contiguous().numpy(),
         2.0 * gamma(w.shape[-1] + 4, unit_of(w.dtype)) * UP,
         STEPS,
         out,
@@ -82,72 +86,72 @@ def _kernel() -> Callable[..., None] | None:
     compiled: Callable[[Callable[..., Any]], Callable[..., Any]] = numba.njit(cache=True, fastmath=flags, nogil=True)
 
     @compiled
-    def pieces(w: Any, g: Any, middle: Any, half: Any, at: float) -> Any:
-        value = 0.0
-        slope = 0.0
-        for i in range(w.shape[0]):
-            mixed = w[i] + at * g[i]
-            gh = g[i] * half[i]
-            value += abs(mixed) * half[i]
-            slope += gh if mixed > 0 else -gh
+    def pieces(ws: Any, gs: Any, at: Any) -> Any:
+        value = at - at
+        slope = at - at
+        for i in range(ws.shape[0]):
+            mixed = ws[i] + at * gs[i]
+            value += abs(mixed)
+            slope += gs[i] if mixed > 0 else -gs[i]
         return value, slope
 
     @compiled
-    def run(w: Any, k: Any, g: Any, c: Any, middle: Any, half: Any, rounding: float, steps: int, out: Any) -> None:
+    def run(
+        w: Any, k: Any, g: Any, c: Any, middle: Any, half: Any, wanted: Any, rounding: float, steps: int, out: Any
+    ) -> None:
+        # Numbers of the arrays' own precision throughout: mixed ones would halve the width of the vector units.
+        number = w.dtype.type
         nodes, rows = k.shape
         d = g.shape[1]
         shared = w.shape[0] == 1
+        gs, ws, far = np.empty(d, w.dtype), np.empty(d, w.dtype), np.abs(middle) + half
         for n in range(nodes):
-            inner = c[n]
-            outer = abs(c[n])
+            inner, outer, reach = c[n], abs(c[n]), number(0)
             for i in range(d):
+                gs[i] = g[n, i] * half[i]
                 inner += g[n, i] * middle[i]
-                outer += abs(g[n, i]) * (abs(middle[i]) + half[i])
+                outer += abs(g[n, i]) * far[i]
+                reach += abs(gs[i])
             for r in range(rows):
+                if not wanted[n, r]:
+                    out[n, r] = -np.inf
+                    continue
                 row = w[0, r] if shared else w[n, r]
-                start = k[n, r]
-                total = abs(k[n, r])
-                size = 0.0
-                slope0 = 0.0
-                reach = 0.0
+                start, total, size, slope0 = k[n, r], abs(k[n, r]), number(0), number(0)
                 for i in range(d):
-                    gh = g[n, i] * half[i]
-                    ab = abs(row[i])
+                    scaled = row[i] * half[i]
+                    ws[i] = scaled
                     start += row[i] * middle[i]
-                    total += ab * (abs(middle[i]) + half[i])
-                    size += ab * half[i]
-                    slope0 += gh if row[i] > 0 else -gh
-                    reach += abs(gh)
+                    total += abs(row[i]) * far[i]
+                    size += abs(scaled)
+                    slope0 += gs[i] if scaled > 0 else -gs[i]
                 best = start - size
-                best_at = 0.0
+                best_at = number(0)
                 rise = inner - slope0
-                if rise > 0.0 and reach > 0.0:
+                if rise > 0 and reach > 0:
                     # Kelley: keep the tangents at both ends of the bracket, go to where they meet.
-                    low, low_value, low_slope = 0.0, best, rise
-                    high = size / reach
+                    low, low_value, low_slope = number(0), best, rise
+                    high, high_value, high_slope = size / reach, number(0), number(0)
                     have = False
-                    high_value = 0.0
-                    high_slope = 0.0
                     at = high
                     for _ in range(steps):
-                        value, turn = pieces(row, g[n], middle, half, at)
-                        value = start + at * inner - value
+                        spread, turn = pieces(ws, gs, at)
+                        value = start + at * inner - spread
                         slope = inner - turn
                         if value > best:
-                            best = value
-                            best_at = at
-                        if slope > 0.0:
+                            best, best_at = value, at
+                        if slope > 0:
                             low, low_value, low_slope = at, value, slope
                             if not have:
-                                at *= 4.0
+                                at *= number(4)
                                 continue
                         else:
                             high, high_value, high_slope = at, value, slope
                             have = True
-                            if slope == 0.0:
+                            if slope == 0:
                                 break
                         denominator = low_slope - high_slope
-                        if not denominator > 0.0:
+                        if not denominator > 0:
                             break
                         meet = (high_value - low_value + low_slope * low - high_slope * high) / denominator
                         if not (meet > low and meet < high):

@@ -20,6 +20,7 @@ from radii.bounds.rounding import U32, gamma, outward, unit_of
 
 RATE = 0.3
 DECAY = 0.85
+REFINED = 32  # neurons of a node that its cut bounds anew
 
 
 @dataclass(eq=False)
@@ -299,32 +300,57 @@ def refine(problem: Problem, nodes: Nodes) -> Tensor:
     cut = nodes.a.to(torch.float32)
     reach = (cut.abs().double() @ (problem.half + problem.middle.abs()).double()) * (2 * U32)
     shift = (nodes.c - reach - 2 * U32 * nodes.c.abs()).to(torch.float32)
+    pressing = _pressing(nodes)
     for first, last in problem.net.blocks:
-        undecided = (nodes.low[:, first:last] < 0) & (nodes.high[:, first:last] > 0)
-        which = undecided.any(0).nonzero()[:, 0] + first
-        if not len(which):
+        mask = pressing[:, first:last]
+        which, wanted = _positions(mask, shared=first == 0)
+        if not which.shape[1]:
             continue
-        w, k = _hidden_rows(problem, nodes, which, first)
-        least = lowest_under_cut(w, k, cut, shift, problem.middle, problem.half)
+        w, k = _hidden_rows(problem, nodes, which + first, first)
+        least = lowest_under_cut(w, k, cut, shift, problem.middle, problem.half, torch.cat([wanted, wanted], 1))
         least = torch.nan_to_num(least, nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf)
-        count = len(which)
-        nodes.low[:, which] = torch.maximum(nodes.low[:, which], least[:, :count])
-        nodes.high[:, which] = torch.minimum(nodes.high[:, which], -least[:, count:])
-        empty |= (nodes.low[:, which] > nodes.high[:, which]).any(1)
+        count = which.shape[1]
+        at = (which + first).expand(len(nodes), -1)
+        low = torch.maximum(nodes.low.gather(1, at), least[:, :count])
+        high = torch.minimum(nodes.high.gather(1, at), -least[:, count:])
+        nodes.low.scatter_(1, at, low)
+        nodes.high.scatter_(1, at, high)
+        empty |= (low > high).any(1)
     return empty
 
 
+def _pressing(nodes: Nodes) -> Tensor:
+    """Which undecided neurons of each node are worth new bounds: those that cost its bound most."""
+    undecided = (nodes.low < 0) & (nodes.high > 0)
+    if undecided.shape[1] <= REFINED:
+        return undecided
+    score = torch.where(undecided, nodes.score, torch.full_like(nodes.score, -1.0))
+    least = score.topk(REFINED, dim=1).values[:, -1:]
+    return undecided & (score >= least)
+
+
+def _positions(mask: Tensor, shared: bool) -> tuple[Tensor, Tensor]:
+    """The columns that are set in each row of a mask, (rows, most) or (1, most) if shared, and which of them count."""
+    if shared:
+        which = mask.any(0).nonzero()[:, 0]
+        return which[None], mask[:, which]
+    most = int(mask.sum(1).max()) if len(mask) else 0
+    wanted, which = mask.to(torch.int8).topk(most, dim=1)
+    return which, wanted.bool()
+
+
 def _hidden_rows(problem: Problem, nodes: Nodes, which: Tensor, first: int) -> tuple[Tensor, Tensor]:
-    """Lower linear bounds of +z and −z of some neurons of one layer in every node: (nodes, rows, d), (nodes, rows)."""
+    """Lower linear bounds of +z and −z of some neurons of one layer: (nodes, rows, d), (nodes, rows).
+
+    `which` is (nodes, neurons), or (1, neurons) in the first layer, whose rows all nodes share.
+    """
     side = problem.fast
-    pick = side.neurons.pick(which)
-    charge = side.charge[which]
-    a0 = torch.cat([pick.a, -pick.a])
-    b0 = torch.cat([pick.b, -pick.b])
-    error = torch.cat([charge, charge]) * (1.0 + 2.0**-10)
+    rows, b, charge = side.neurons.a[which], side.neurons.b[which], side.charge[which]
+    b, error = torch.cat([b, -b], 1), torch.cat([charge, charge], 1) * (1.0 + 2.0**-10)
     if not first:
-        return a0[None], (b0 - error).expand(len(nodes), -1)
-    v = torch.cat([pick.m, -pick.m])[None, :, :first].repeat(len(nodes), 1, 1)
+        return torch.cat([rows, -rows], 1), (b - error).expand(len(nodes), -1)
+    v = side.neurons.m[:, :first][which]
+    v = torch.cat([v, -v], 1)
     low, high = nodes.low[:, :first], nodes.high[:, :first]
     relaxation = _Relaxation.of(low, high)
     floor = torch.where(relaxation.unstable, (high > -low).to(low.dtype), relaxation.steep)
@@ -335,8 +361,10 @@ def _hidden_rows(problem: Problem, nodes: Nodes, which: Tensor, first: int) -> t
         u[..., start:end] = part * slope
         if start:
             v[..., :start] += u[..., start:end] @ side.neurons.m[start:end, :start]
-    a = a0 + u @ side.neurons.a[:first]
-    k = b0 + u @ side.neurons.b[:first] + (v.clamp_max(0.0) * relaxation.lift[:, None]).sum(-1)
+    a = u @ side.neurons.a[:first]
+    a[:, : which.shape[1]] += rows
+    a[:, which.shape[1] :] -= rows
+    k = b + u @ side.neurons.b[:first] + (v.clamp_max(0.0) * relaxation.lift[:, None]).sum(-1)
     error = error + u.abs() @ side.charge[:first]
     error = error + gamma(first + 6, U32) * (v.abs() * (relaxation.lift[:, None] + side.span[:first])).sum(-1)
     return a, k - error * (1.0 + 2.0**-10)

@@ -14,6 +14,7 @@ from radii._check import whole
 from radii.errors import InputError
 from radii.stats._arrays import Ends, FloatArray, level
 from radii.stats.comparison import shared_rows, unique_ids
+from radii.stats.rankrange import spearman_range
 
 if TYPE_CHECKING:
     from radii.stats.distribution import Distribution
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Correlation:
-    """Spearman's correlation of two networks' radii: on the middle of the intervals, with its intervals.
+    """Spearman's correlation of two networks' radii on the inputs that both classify correctly.
 
-    [`low`, `high`] is the confidence interval for unseen inputs, of the middles; `lower_ends` is the paper's figure,
-    on lower ends. All are None, with a reason, where fewer than four shared inputs or constant radii allow none.
+    [`lower`, `upper`] holds the coefficient of the true radii of these inputs wherever they lie in their intervals, and
+    [`low`, `high`] is the confidence interval for unseen inputs, of the true radii as well. Two single figures go with
+    them: `value` takes the middle of every interval, `lower_ends` the lower ends, as the paper does. All are None, with
+    a reason, where fewer than four shared inputs or radii that cannot be told apart allow none.
     """
 
     a: str
@@ -35,6 +38,8 @@ class Correlation:
     high: float | None
     lower_ends: float | None
     reason: str = ""
+    lower: float | None = None
+    upper: float | None = None
 
 
 def correlations(dists: Mapping[str, Distribution], confidence: float = 0.95) -> tuple[Correlation, ...]:
@@ -57,14 +62,20 @@ def _correlate(a: str, b: str, first: Ends, second: Ends, alpha: float) -> Corre
         )
         return Correlation(a, b, n, None, None, None, None, reason)
     value = float(stats.spearmanr(x, y).statistic)
-    # Fisher's z with the variance of Bonett and Wright (2000), which holds for ranks
-    wide = stats.norm.isf(alpha / 2) * np.sqrt((1 + value**2 / 2) / (n - 3))
-    z = np.arctanh(np.clip(value, -1 + 1e-12, 1 - 1e-12))
-    low, high = (float(v) for v in np.tanh([z - wide, z + wide]))
+    least, most = spearman_range(first, second)
+    least, most = min(least, value), max(most, value)  # middles tie, and ties have a scale of their own
+    low, high = _fisher(least, n, alpha)[0], _fisher(most, n, alpha)[1]
     ends = first.radii()[0], second.radii()[0]
     constant = np.ptp(ends[0]) == 0 or np.ptp(ends[1]) == 0
     paper = None if constant else float(stats.spearmanr(*ends).statistic)
-    return Correlation(a, b, n, value, low, high, paper)
+    return Correlation(a, b, n, value, low, high, paper, lower=least, upper=most)
+
+
+def _fisher(value: float, n: int, alpha: float) -> tuple[float, float]:
+    """Fisher's z with the variance of Bonett and Wright (2000), for ranks; both limits rise with `value`."""
+    wide = stats.norm.isf(alpha / 2) * np.sqrt((1 + value**2 / 2) / (n - 3))
+    z = np.arctanh(np.clip(value, -1 + 1e-12, 1 - 1e-12))
+    return float(np.tanh(z - wide)), float(np.tanh(z + wide))
 
 
 def middle(ends: Ends) -> FloatArray:

@@ -7,7 +7,7 @@ layer on, every neuron whose other sign no sampled point attains becomes an obje
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -23,18 +23,21 @@ from radii.evidence.record import Recorder
 from radii.models.graph import Graph
 from radii.verifiers.tree import Tree
 
-CAP = 96  # nodes a neuron's sign may cost
-INTERVAL_SHARE = 0.34  # of that, what an end of its interval may cost
-SLACK = 0.4  # of the way from the bound to the value seen, what need not be proven
+INTERVAL_SHARE = 0.34  # of the nodes that a sign may cost, what an end of an interval may cost
+HOPELESS = 0.1  # of the signs of a layer
+SLACK = 0.1  # of the way from the bound to the value seen, what need not be proven
 BATCH = 192
 SAMPLES = 64
 PUSHES = 4
 
 
-def settle_signs(root: Root, go_on: Callable[[int], bool], cap: int = CAP, recorder: Recorder | None = None) -> Root:
-    """A root of the same ball whose later layers know the signs that hidden trees could prove.
+def settle_signs(
+    root: Root, go_on: Callable[[int], bool], cap: int, recorder: Recorder | None = None
+) -> Iterator[tuple[Root, bool]]:
+    """Roots of the same ball, one a settled layer, that know what hidden trees have proven; and whether it helps.
 
-    `go_on` is told how many nodes were visited and says whether to go on; `recorder` hears of the trees.
+    `go_on` is told how many nodes were visited and says whether to go on; a sign may cost `cap` nodes; `recorder` hears
+    of the trees. When hardly any sign of a layer could be proven, the layers after it will not do better.
     """
     known = {k: (v.low.clone(), v.high.clone()) for k, v in root.lines.items()}
     attained = _Attained(root.graph, root.region)
@@ -45,10 +48,10 @@ def settle_signs(root: Root, go_on: Callable[[int], bool], cap: int = CAP, recor
         done.update(layers[0][0] for _ in layers[:1])
         rest = [layer for layer in layers if layer[0] not in done]
         if not rest:
-            return root
+            return
         relu, which, block = rest[0]
         done.add(relu)
-        low, high = _prove_layer(net, block, attained.of(relu, which), go_on, cap, recorder)
+        low, high, share = _prove_layer(net, block, attained.of(relu, which), go_on, cap, recorder)
         for k, v in root.lines.items():
             known[k] = (v.low, v.high)
         ends = root.lines[relu].low.clone(), root.lines[relu].high.clone()
@@ -56,8 +59,9 @@ def settle_signs(root: Root, go_on: Callable[[int], bool], cap: int = CAP, recor
         ends[1][0, which] = torch.minimum(ends[1][0, which], high)
         known[relu] = ends
         root = bound_root(root.graph, root.region, known, frozen=done)
+        yield root, share >= HOPELESS or len(rest) == 1
         if not go_on(0):
-            return root
+            return
 
 
 def _prove_layer(
@@ -67,8 +71,10 @@ def _prove_layer(
     go_on: Callable[[int], bool],
     cap: int,
     recorder: Recorder | None = None,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, float]:
     """Bounds of the neurons of a layer that hidden trees prove, given the least and largest values seen.
+
+    Also the share of the signs asked for that were proven.
 
     A sign that was never seen is asked for; of other neurons, most of the way from the bound to the value seen.
     """
@@ -98,7 +104,8 @@ def _prove_layer(
     new_low, new_high = low.clone(), high.clone()
     new_low[up] = torch.where(bound[: len(up)] >= 0, low_goal[up], low_goal[up] + bound[: len(up)])
     new_high[down] = torch.where(bound[len(up) :] >= 0, high_goal[down], high_goal[down] - bound[len(up) :])
-    return new_low, new_high
+    signs = bound[shift == 0]
+    return new_low, new_high, float((signs >= 0).double().mean()) if len(signs) else 1.0
 
 
 def _truncated(net: Condensed, first: int) -> Condensed:
