@@ -5,6 +5,7 @@ Every case is a function (rng, n, k) -> {what: did it hold?}, like those of `sim
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache, partial
 
 import numpy as np
@@ -174,19 +175,25 @@ def risk(how: Measuring) -> Case:
     return case
 
 
-# Spearman's coefficient of the true radii of `_twins`, which are log-normal with a shared part: 0.622
-TRUE_CORRELATION = 6 / np.pi * np.arcsin(0.4**2 / (0.4**2 + 0.3**2) / 2)
+def _half_alike(rng: Rng, n: int) -> list[np.ndarray]:
+    """Radii of the same inputs on networks that agree on half of them and on the others not at all."""
+    first, second = rng.lognormal(LOG_MEAN, LOG_STD, (2, n))
+    return [first, np.where(rng.random(n) < 0.5, first, second)]
 
 
-def two_networks(how: Measuring) -> Case:
+# Spearman's coefficient of the true radii; those of `_twins` are log-normal with a shared part, and it is 0.622
+CORRELATED = {_twins: 6 / np.pi * np.arcsin(0.4**2 / (0.4**2 + 0.3**2) / 2), _half_alike: 0.5}
+
+
+def two_networks(how: Measuring, draw: Callable[[Rng, int], list[np.ndarray]] = _twins) -> Case:
     """Two networks on the same inputs: Spearman's correlation of the true radii, areas of the ranking."""
 
     def case(rng: Rng, n: int, k: int) -> dict[str, bool]:
-        nets = {str(i): labelled(how.ends(t, rng), np.zeros(n), ids=range(n)) for i, t in enumerate(_twins(rng, n))}
+        nets = {str(i): labelled(how.ends(t, rng), np.zeros(n), ids=range(n)) for i, t in enumerate(draw(rng, n))}
         (found,) = correlations(nets)
         area = (1 - how.wrong) * capped_mean(LOG_MEAN, 0.5)
         first = next(row for row in ranking(nets, limit=CAP) if row.name == "0")
-        held = found.low is None or (found.low <= TRUE_CORRELATION <= found.high)  # type: ignore[operator]
+        held = found.low is None or (found.low <= CORRELATED[draw] <= found.high)  # type: ignore[operator]
         return {"correlation": held, "area of the ranking": first.low <= area <= first.high}
 
     return case
@@ -237,6 +244,8 @@ def coverage() -> dict[str, Case]:
         found[f"two networks | {how.name}"] = two_networks(how)
         found[f"risk | {how.name}"] = risk(with_wrong(how, 0.0))
         found[f"sequence | {how.name}"] = sequences(how)
+    for how in map(partial(with_wrong, share=0.1), (EXACT, FINE)):
+        found[f"two networks | {how.name}, alike on half of the inputs"] = two_networks(how, _half_alike)
     found["two networks | exact"] = two_networks(with_wrong(EXACT, 0.1))
     skewed = Measuring("grid 0.002, skewed radii, 30 % misclassified", 0.002, wrong=0.3)
     found[f"classes | {skewed.name}"] = several_classes(skewed, spread=1.3, step=0.4)

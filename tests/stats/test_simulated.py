@@ -51,7 +51,8 @@ def test_a_true_null_hypothesis_is_rarely_rejected(name: str, runs: int) -> None
         ("one network | grid 0.01, time-outs of large radii", 150),
         ("classes | grid 0.002, skewed radii, 30 % misclassified", 100),
         ("risk | grid 0.01, 20 % with gaps", 200),
-        ("two networks | grid 0.01", 200),
+        ("two networks | grid 0.01, 20 % with gaps", 200),
+        ("two networks | exact, alike on half of the inputs", 200),
         ("sequence | grid 0.002", 100),
     ],
 )

@@ -83,7 +83,8 @@ def _agreement(content: Content, confidence: float) -> Iterator[Table]:
     from radii.stats.correlation import consistency, correlations
 
     dists = content.distributions
-    heads = ("network", "against", "inputs", "correlation", "low", "high", "of lower ends", "remark")
+    ends = ("at least", "at most", "low", "high")
+    heads = ("network", "against", "inputs", "correlation", *ends, "of lower ends", "remark")
     title = "Spearman's correlation of radii"
     try:
         found = correlations(dists, confidence)
@@ -91,10 +92,11 @@ def _agreement(content: Content, confidence: float) -> Iterator[Table]:
     except InputError as error:
         yield Table(title, heads, (), f"Not to be had: {error}.")
         return
-    rows = tuple((c.a, c.b, c.n, c.value, c.low, c.high, c.lower_ends, c.reason) for c in found)
-    yield Table(
-        title, heads, rows, f"Middles of the intervals, inputs both classify correctly; {confidence:g} intervals."
+    rows = tuple((c.a, c.b, c.n, c.value, c.lower, c.upper, c.low, c.high, c.lower_ends, c.reason) for c in found)
+    note = (
+        "Of the middles of the intervals, inputs both classify correctly; at least and at most: wherever the radii lie"
     )
+    yield Table(title, heads, rows, f"{note}; low and high: the {confidence:g} interval for unseen inputs.")
     named = {"Inputs that networks rank most alike": alike, "Inputs that networks rank least alike": unlike}
     for name, some in named.items():
         ranks = tuple((one.id, one.mean_rank, one.spread) for one in some)

@@ -19,6 +19,8 @@ from radii.stats.rankrange import spearman_range
 if TYPE_CHECKING:
     from radii.stats.distribution import Distribution
 
+_NEARLY = 1 - 1e-12  # a perfect correlation has no finite z
+
 
 @dataclass(frozen=True)
 class Correlation:
@@ -64,18 +66,44 @@ def _correlate(a: str, b: str, first: Ends, second: Ends, alpha: float) -> Corre
     value = float(stats.spearmanr(x, y).statistic)
     least, most = spearman_range(first, second)
     least, most = min(least, value), max(most, value)  # middles tie, and ties have a scale of their own
-    low, high = _fisher(least, n, alpha)[0], _fisher(most, n, alpha)[1]
+    wide = float(stats.t.isf(alpha / 2, n - 2)) * _error(x, y, value)
+    low, high = _limits(least, n, alpha, wide)[0], _limits(most, n, alpha, wide)[1]
     ends = first.radii()[0], second.radii()[0]
     constant = np.ptp(ends[0]) == 0 or np.ptp(ends[1]) == 0
     paper = None if constant else float(stats.spearmanr(*ends).statistic)
     return Correlation(a, b, n, value, low, high, paper, lower=least, upper=most)
 
 
-def _fisher(value: float, n: int, alpha: float) -> tuple[float, float]:
-    """Fisher's z with the variance of Bonett and Wright (2000), for ranks; both limits rise with `value`."""
-    wide = stats.norm.isf(alpha / 2) * np.sqrt((1 + value**2 / 2) / (n - 3))
-    z = np.arctanh(np.clip(value, -1 + 1e-12, 1 - 1e-12))
-    return float(np.tanh(z - wide)), float(np.tanh(z + wide))
+def _limits(value: float, n: int, alpha: float, wide: float) -> tuple[float, float]:
+    """Both limits of a coefficient on Fisher's z scale: the wider of `wide` and of Bonett and Wright (2000).
+
+    Their variance is that of radii whose ranks depend on each other as those of normal variables do.
+    """
+    normal = float(stats.norm.isf(alpha / 2)) * np.sqrt((1 + value**2 / 2) / (n - 3))
+    z = np.arctanh(np.clip(value, -_NEARLY, _NEARLY))
+    return float(np.tanh(z - max(normal, wide))), float(np.tanh(z + max(normal, wide)))
+
+
+def _error(x: FloatArray, y: FloatArray, value: float) -> float:
+    """The standard error of a rank correlation on Fisher's z scale, from the influence of every input on it.
+
+    It assumes no shape of dependence: networks may agree on fragile inputs and differ on robust ones.
+    """
+    n = x.size
+    r, s = stats.rankdata(x) - (n + 1) / 2, stats.rankdata(y) - (n + 1) / 2
+    own, other = float(r @ r), float(s @ s)
+    mixed = r * s + (_beyond(x, s) + _beyond(y, r)) / 2
+    ties = (r * r + _beyond(x, r)) / own + (s * s + _beyond(y, s)) / other
+    influence = n * (mixed / np.sqrt(own * other) - value / 2 * ties)
+    return float(influence.std(ddof=1) / (1 - min(abs(value), _NEARLY) ** 2) / np.sqrt(n - 3))
+
+
+def _beyond(x: FloatArray, weight: FloatArray) -> FloatArray:
+    """For every input the weights of those with a larger x, less the weights of those with a smaller one."""
+    order = np.argsort(x)
+    sums = np.concatenate([[0.0], np.cumsum(weight[order])])
+    left, right = (np.searchsorted(x[order], x, side=side) for side in ("left", "right"))
+    return np.asarray(sums[-1] - sums[right] - sums[left])
 
 
 def middle(ends: Ends) -> FloatArray:
