@@ -90,12 +90,13 @@ def main() -> int:
         answers[name] = json.loads(file.read_text())["answers"] if file.is_file() else {}
         for instance in instances:
             mine = answers[name].setdefault(str(instance.index), {})
-            trial: Any = Book(decider, instance, options, mine, options.patience)
+            asked = decider if options.image is None or instance.index in options.image else None
+            trial: Any = Book(asked, instance, options, mine, options.patience)
             plays.setdefault(name, {})[instance.index] = play(trial, KBinary(GRID), options.seconds)
             for k in KS if name == "native" else ():
-                trial = Book(decider, instance, options, mine)
+                trial = Book(asked, instance, options, mine)
                 plays.setdefault(f"k = {k}", {})[instance.index] = play(trial, KBinary(GRID, k), options.quick)
-            if decider is not None:
+            if asked is not None:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(json.dumps({"machine": machine(), "answers": answers[name]}, indent=1))
                 low, high = ends(plays[name][instance.index])
@@ -120,6 +121,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", type=float, default=1.0, help="CPU seconds a query where the k are compared")
     parser.add_argument("--patience", type=float, default=30.0, help="CPU seconds an instance and verifier")
     parser.add_argument("--only", choices=("native", "milp", "vibecheck"), help="ask this verifier only")
+    parser.add_argument("--image", type=int, nargs="+", help="ask about these images only")
     parser.add_argument("--table", action="store_true", help="print what is known, ask nothing")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "grid", help="where answers are kept")
     parser.add_argument("--page", type=Path, help="a Markdown page with marks, to write the tables to")

@@ -20,12 +20,26 @@ import psutil
 from radii._check import choice
 from radii.decide import Budget, Clock
 from radii.models.classifier import Classifier
-from radii.problem import Answer, Clause, Instance, Norm, Proof, Property, Query, Radius, Reason, SpecQuery, Witness
+from radii.problem import (
+    Answer,
+    Clause,
+    Instance,
+    Norm,
+    Proof,
+    Property,
+    Query,
+    Radius,
+    Reason,
+    SpecQuery,
+    Verdict,
+    Witness,
+)
 from radii.verifiers._mip_model import Mip, least_margin
 from radii.verifiers._mip_solve import PACKAGES, TOLERANCE, Limits, Solved, solve, solver_version
 from radii.verifiers._region import Question, ask, ask_spec
 from radii.verifiers._relax import crown, row_bounds
 from radii.verifiers.encode import Encoding, encode
+from radii.verifiers.incomplete import AttackOnly
 
 NORMS = ("linf", "l1")
 _ENDS = {"time": Reason.TIME, "memory": Reason.MEMORY, "nodes": Reason.TIME, "error": Reason.ERROR}
@@ -69,7 +83,16 @@ class Milp:
 
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
         """One answer a query, each within the budget."""
-        return [self.answer(ask(classifier, query, NORMS), budget) for query in queries]
+        return [self._decide(classifier, query, budget) for query in queries]
+
+    def _decide(self, classifier: Classifier, query: Query, budget: Budget) -> Answer:
+        """A fast attack goes first: solvers are slow to find points that gradients find at once."""
+        question = ask(classifier, query, NORMS)
+        if not question.obstacle:
+            (struck,) = AttackOnly("fast").decide(classifier, [query], budget)
+            if struck.verdict is Verdict.BROKEN:
+                return struck
+        return self.answer(question, budget)
 
     def decide_spec(self, classifier: Classifier, query: SpecQuery, budget: Budget) -> Answer:
         """ROBUST when no input of the box violates the specification."""
