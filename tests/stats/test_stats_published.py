@@ -125,6 +125,9 @@ def test_bad_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_text(header + "n,test,1,1,0.1,0.2,3\n")
     with pytest.raises(InputError, match="'train'"):
         read_published(tmp_path / "b.csv")
+    (tmp_path / "d.csv").write_text(header + "n,train,1,1,0.3,0.2,3\n")
+    with pytest.raises(InputError, match="upper above lower"):
+        read_published(tmp_path / "d.csv")
     (tmp_path / "c.csv").write_text(header + "n,train,1,1,low,0.2,3\n")
     with pytest.raises(FormatError, match="number"):
         read_published(tmp_path / "c.csv")

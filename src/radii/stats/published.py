@@ -63,6 +63,8 @@ def read_published(
 def _distribution(name: str, rows: list[dict[str, str]], trust: str) -> tuple[Distribution, int]:
     ends = [_ends(row, trust) for row in rows]
     kept = [k for k, (low, high) in enumerate(ends) if not low >= high or low == 0 == high]
+    if not kept:
+        raise InputError(f"network {name!r}: expected a row with upper above lower, got {len(rows)} rows without one")
     dist = Distribution.from_arrays(
         lower=[ends[k][0] for k in kept],
         upper=[ends[k][1] for k in kept],
