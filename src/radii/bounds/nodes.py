@@ -20,7 +20,7 @@ from radii.bounds.rounding import U32, gamma, outward, unit_of
 
 RATE = 0.3
 DECAY = 0.85
-REFINED = 32  # neurons of a node that its cut bounds anew
+REFINED, REFINEMENT = 32, 8000  # neurons of a node that its cut bounds anew: so many, or more of few
 
 
 @dataclass(eq=False)
@@ -322,10 +322,12 @@ def refine(problem: Problem, nodes: Nodes) -> Tensor:
 def _pressing(nodes: Nodes) -> Tensor:
     """Which undecided neurons of each node are worth new bounds: those that cost its bound most."""
     undecided = (nodes.low < 0) & (nodes.high > 0)
-    if undecided.shape[1] <= REFINED:
+    size = undecided.shape[1]
+    most = max(REFINED, REFINEMENT // max(size, 1))
+    if size <= most:
         return undecided
     score = torch.where(undecided, nodes.score, torch.full_like(nodes.score, -1.0))
-    least = score.topk(REFINED, dim=1).values[:, -1:]
+    least = score.topk(most, dim=1).values[:, -1:]
     return undecided & (score >= least)
 
 

@@ -42,6 +42,7 @@ UNKNOWN_GROWTH = 10.0  # the power by which costs grow with goals before two are
 CAPS = (50.0, 1.25, 160.0)  # nodes a hidden sign may cost: at first, more for every proven goal, at most
 PATIENCE = 2.0  # how much more than predicted it may cost
 STEEP = (10.0, 400.0)  # log(cost) grows at least and at most so much when the goal doubles
+DEEP = 3  # layers with undecided neurons: with more, a first goal that looks hopeless is not settled
 PLAIN_SHALLOW, PLAIN_DEEP = 600, 64  # nodes of a plain tree before hidden signs are settled
 EARLY = 100  # nodes of a tree of the margins each time a layer is settled
 GRACE = 0.01  # of the budget, for that tree when time is up
@@ -181,8 +182,9 @@ class Pursuit:
             return True
         if self.stopped is not None or self.goal() < REBUILD * goal or not self._within(until):
             return False
-        if until is not None and not self.proven and tree.lower == 0.0:
-            return False  # bounds of such a ball say nothing at all: far too large a goal
+        deep = len(tree.problem.net.blocks) > DEEP
+        if deep and until is not None and not self.proven and tree.lower == 0.0:
+            return False  # bounds of such a ball say nothing at all, and settling many layers is dear
         return self._settle(root, goal, until, nodes)
 
     def _settle(self, root: Root, goal: float, until: float | None, nodes: int | None) -> bool:
