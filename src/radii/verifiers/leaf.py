@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import linprog, minimize
 from torch import Tensor
 
 from radii.bounds.nodes import Nodes, Problem, certify
@@ -87,6 +86,8 @@ def _program(rows: Array, shift: Array, goal: Array, down: Array, up: Array, siz
         cost = np.concatenate([goal, -goal, np.full(m, PENALTY)])
         bounds = [*[(0, u) for u in up], *[(0, v) for v in down], *[(0, None)] * m]
         limits = np.append(shift, size)
+    from scipy.optimize import linprog  # half a second: few runs get here
+
     result: Any = linprog(cost, A_ub=matrix, b_ub=limits, bounds=bounds, method="highs")
     if result.x is None:
         return np.zeros(m), np.zeros(d)
@@ -107,12 +108,16 @@ def _nearest(
         parts.append(np.hstack([np.eye(d), np.eye(d), -np.ones((d, 1))]))
         limits.append(np.zeros(d))
     bounds = [*[(0, u) for u in box[1]], *[(0, v) for v in box[0]], (0, None)]
+    from scipy.optimize import linprog
+
     found: Any = linprog(spread, A_ub=np.vstack(parts), b_ub=np.concatenate(limits), bounds=bounds, method="highs")
     return fallback if found.x is None else found.x[:d] - found.x[d : 2 * d]
 
 
 def _concave(rows: Array, shift: Array, goal: Array, goal0: float, problem: Problem) -> tuple[Array, Array]:
     """max over β ≥ 0 of the least value of (goal − βᵀ·rows)·x − βᵀ·shift on the L2 ball, by L-BFGS."""
+    from scipy.optimize import minimize
+
     region = problem.fine.region
 
     def least(beta: Array) -> tuple[float, Array]:
