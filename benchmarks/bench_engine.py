@@ -25,9 +25,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from bench_report import write_page
 from common import DATA, ROOT, correct, keep, machine, mnist, network, peak_memory, published
 
+from radii.bounds.region import Region
+from radii.bounds.root import bound_root
 from radii.decide import Budget
 from radii.models import Classifier
 from radii.problem import LINF, Classification, Instance, Query, Radius, Status, Verdict
@@ -35,6 +38,7 @@ from radii.search import KBinary
 from radii.search.grid import Grid
 from radii.verifiers.command import TEMPLATES, Command
 from radii.verifiers.envelope import Envelope
+from radii.verifiers.margins import lowered
 from radii.verifiers.native import Native
 
 # network: least closed share, most CPU seconds (median of closed), most mean relative gap
@@ -317,10 +321,11 @@ def run_growth(options: argparse.Namespace) -> bool:
     from bench_growth import depths, trained, widths
 
     limit = min(options.seconds, 10.0)
-    found: dict[str, Any] = {"seconds": limit, "images": [], "width": [], "depth": []}
+    found: dict[str, Any] = {"seconds": limit, "images": [], "width": [], "depth": [], "neurons": []}
     classifier = network(options.data, PEER_NETWORK)
     for count in (1, 10) if options.quick else (1, 10, 100):
-        found["images"].append([count, *cost(classifier, correct(options.data, PEER_NETWORK, count), limit)])
+        radii = measure_within(classifier, correct(options.data, PEER_NETWORK, count), limit)
+        found["images"].append([count, *cost(radii)])
     data = mnist(options.data, "train")
     for axis, shapes in (("width", widths(options.quick)), ("depth", depths(options.quick))):
         for size, hidden in shapes:
@@ -329,7 +334,11 @@ def run_growth(options: argparse.Namespace) -> bool:
                 : 3 if options.quick else 10
             ]
             instances = [Instance(data.x[i].reshape(net.input_shape), int(data.y[i]), int(i)) for i in right]
-            found[axis].append([size, *cost(net, instances, limit)])
+            radii = measure_within(net, instances, limit)
+            found[axis].append([size, *cost(radii)])
+            found["neurons"] += [
+                [undecided(net, i, r), r.cost.cpu_seconds, r.status is Status.CLOSED] for i, r in zip(instances, radii)
+            ]
     for axis in ("images", "width", "depth"):
         for size, cpu, closed, gap, nodes in found[axis]:
             print(f"{axis:7}{size:5}  {cpu:8.2f} CPU s an image  closed {closed:.2f}  gap {gap:.3f}  {nodes:.0f} nodes")
@@ -337,11 +346,22 @@ def run_growth(options: argparse.Namespace) -> bool:
     return True
 
 
-def cost(classifier: Any, instances: list[Instance], seconds: float) -> list[float]:
+def measure_within(classifier: Classifier, instances: list[Instance], seconds: float) -> list[Radius]:
+    """Radii within some CPU seconds an image, in this process."""
+    budget = Budget(seconds, MEMORY)
+    return Native().measure(classifier, instances, Classification(), LINF, budget, tolerance=0.002, limit=0.5)
+
+
+def undecided(classifier: Classifier, instance: Instance, radius: Radius) -> int:
+    """How many neurons linear bounds leave undecided on the ball of the upper end."""
+    center = torch.from_numpy(instance.x.reshape(1, -1).copy())
+    size = torch.tensor([radius.upper or 0.5], dtype=torch.float64)
+    graph, _ = lowered(classifier)
+    return bound_root(graph, Region.around(center, size, LINF, classifier.domain)).undecided
+
+
+def cost(radii: list[Radius]) -> list[float]:
     """CPU seconds an image, closed share, mean relative gap and nodes an image."""
-    radii = Native().measure(
-        classifier, instances, Classification(), LINF, Budget(seconds, MEMORY), tolerance=0.002, limit=0.5
-    )
     return [
         float(np.mean([r.cost.cpu_seconds for r in radii])),
         float(np.mean([r.status is Status.CLOSED for r in radii])),

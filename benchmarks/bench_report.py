@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from bench_pictures import curves, growth
 from common import markdown
 
 GOALS = {
@@ -36,6 +37,9 @@ def write_page(figures: Path, page: Path) -> None:
     ):
         if known.get(name):
             parts.append(show(known[name]))
+    for name, draw in (("curves", curves), ("growth", growth)):
+        if known.get(name):
+            draw(known[name], page.parent / "pictures" / f"bench-{name}.png")
     page.write_text("\n\n".join(parts) + "\n")
 
 
@@ -115,7 +119,8 @@ def _curves(results: dict[str, Any]) -> str:
         gaps = dict(map(tuple, r["gaps"]))
         table.append([name, str(r["images"]), *(_number(gaps.get(s), 3) for s in budgets)])
     header = ["network", "images", *(f"{s:g} s" for s in budgets)]
-    return f"## Gaps over time\n\nMean gap by CPU seconds an image.\n\n{markdown(header, table)}"
+    picture = "![Mean gaps over CPU seconds](pictures/bench-curves.png)"
+    return f"## Gaps over time\n\nMean gap by CPU seconds an image.\n\n{markdown(header, table)}\n\n{picture}"
 
 
 def _growth(found: dict[str, Any]) -> str:
@@ -128,7 +133,9 @@ def _growth(found: dict[str, Any]) -> str:
     header = ["what grows", "", "CPU s an image", "closed", "mean gap", "nodes an image"]
     return (
         f"## Growth of cost\n\nAt most {found['seconds']:g} CPU seconds an image. Images: mnist-net_256x2. Width and"
-        f" depth: networks trained for this on 10,000 images.\n\n{markdown(header, table)}"
+        f" depth: networks trained for this on 10,000 images.\n\n{markdown(header, table)}\n\n"
+        "![CPU seconds over width, depth and undecided neurons](pictures/bench-growth.png)\n\n"
+        "Each point on the right is one image of these networks; the line is the budget."
     )
 
 
