@@ -320,6 +320,7 @@ def run_growth(options: argparse.Namespace) -> bool:
     """CPU seconds over the number of images, the width and the depth of networks."""
     from bench_growth import depths, trained, widths
 
+    warm_up(options.data)
     limit = min(options.seconds, 10.0)
     found: dict[str, Any] = {"seconds": limit, "images": [], "width": [], "depth": [], "neurons": []}
     classifier = network(options.data, PEER_NETWORK)
@@ -372,6 +373,7 @@ def cost(radii: list[Radius]) -> list[float]:
 
 def run_envelope(options: argparse.Namespace) -> bool:
     """Attack from above and linear bounds from below for the whole test set; images a second."""
+    warm_up(options.data)
     name = (options.network or [PEER_NETWORK])[0]
     classifier = network(options.data, name)
     images = mnist(options.data, "test")

@@ -16,16 +16,18 @@ def growth(found: dict[str, Any], file: Path) -> None:
     axes = figure.subplots(1, 3, sharey=True)
     for axis, (name, label) in zip(axes, (("width", "width, 2 hidden layers"), ("depth", "hidden layers, 50 wide"))):
         axis.plot([r[0] for r in found[name]], [r[1] for r in found[name]], marker="o", color=PALETTE[0])
-        axis.set(xlabel=label, yscale="log")
+        axis.set(xlabel=label, yscale="log", xticks=[r[0] for r in found[name]])
     points = found["neurons"]
     for position, (label, want) in enumerate((("closed", True), ("open", False))):
         some = [p for p in points if p[2] == want]
         drawn = look(position)
         axes[2].scatter([p[0] for p in some], [p[1] for p in some], 14, drawn.colour, "os"[position], label=label)
     axes[2].axhline(found["seconds"], color="0.6", linewidth=0.8)
-    axes[2].set(xlabel="undecided neurons on the ball of the upper end")
+    axes[2].set(xlabel="undecided neurons at the upper end")
     axes[2].legend(frameon=False)
     axes[0].set_ylabel("CPU s an image")
+    axes[0].yaxis.set_major_formatter("{x:g}")
+    axes[0].yaxis.set_minor_formatter("")
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, dpi=130)
 
