@@ -66,7 +66,7 @@ def _correlate(a: str, b: str, first: Ends, second: Ends, alpha: float) -> Corre
     value = float(stats.spearmanr(x, y).statistic)
     least, most = spearman_range(first, second)
     least, most = min(least, value), max(most, value)  # middles tie, and ties have a scale of their own
-    wide = float(stats.t.isf(alpha / 2, n - 2)) * _error(x, y, value)
+    wide = _reach(x, y, value, alpha)
     low, high = _limits(least, n, alpha, wide)[0], _limits(most, n, alpha, wide)[1]
     ends = first.radii()[0], second.radii()[0]
     constant = np.ptp(ends[0]) == 0 or np.ptp(ends[1]) == 0
@@ -84,10 +84,11 @@ def _limits(value: float, n: int, alpha: float, wide: float) -> tuple[float, flo
     return float(np.tanh(z - max(normal, wide))), float(np.tanh(z + max(normal, wide)))
 
 
-def _error(x: FloatArray, y: FloatArray, value: float) -> float:
-    """The standard error of a rank correlation on Fisher's z scale, from the influence of every input on it.
+def _reach(x: FloatArray, y: FloatArray, value: float, alpha: float) -> float:
+    """How far a rank correlation may be from the true one on Fisher's z scale, from the influence of every input.
 
-    It assumes no shape of dependence: networks may agree on fragile inputs and differ on robust ones.
+    It assumes no shape of dependence: networks may agree on fragile inputs and differ on robust ones. The degrees of
+    freedom are Satterthwaite's: a few influential inputs make the error itself uncertain.
     """
     n = x.size
     r, s = stats.rankdata(x) - (n + 1) / 2, stats.rankdata(y) - (n + 1) / 2
@@ -95,7 +96,11 @@ def _error(x: FloatArray, y: FloatArray, value: float) -> float:
     mixed = r * s + (_beyond(x, s) + _beyond(y, r)) / 2
     ties = (r * r + _beyond(x, r)) / own + (s * s + _beyond(y, s)) / other
     influence = n * (mixed / np.sqrt(own * other) - value / 2 * ties)
-    return float(influence.std(ddof=1) / (1 - min(abs(value), _NEARLY) ** 2) / np.sqrt(n - 3))
+    squares = (influence - influence.mean()) ** 2
+    variance, peaks = float(squares.mean()), float((squares**2).mean())
+    freedom = min(max(2 * n * variance**2 / max(peaks - variance**2, 1e-300), 2.0), n - 2.0)
+    error = np.sqrt(variance * n / (n - 1) / (n - 3)) / (1 - min(abs(value), _NEARLY) ** 2)
+    return float(stats.t.isf(alpha / 2, freedom) * error)
 
 
 def _beyond(x: FloatArray, weight: FloatArray) -> FloatArray:

@@ -4,7 +4,8 @@ Write a centred rank as half the sum of signs: ρᵢ = ½ Σⱼ sgn(xᵢ − x�
 the other begins; the known ones give aᵢ, the others, Oᵢ of them, leave |ρᵢ − aᵢ| ≤ ½ Oᵢ. With σ and b for the second
 network, Σ ρσ = Σ ab + Σ (ρ−a) b + Σ a (σ−b) + Σ (ρ−a)(σ−b). The two linear parts are at most half the sum of
 |bᵢ − bⱼ| over pairs of unknown order (each pair at its worst), the last one at most ¼ Σ OᵢPᵢ and, by Cauchy and
-Schwarz, the root of the two sums of squares. Finding the exact range is NP-hard; this one always encloses it.
+Schwarz, the root of the two sums of squares. The exact range is a scheduling problem with precedences, for which no
+fast method is known; this one always encloses it.
 """
 
 from __future__ import annotations
