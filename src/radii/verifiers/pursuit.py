@@ -7,7 +7,6 @@ next goal is the one whose predicted cost fits the budget that is left. At any m
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +22,7 @@ from radii.bounds.rounding import UP, proving
 from radii.evidence.record import Recorder
 from radii.problem import Reason
 from radii.verifiers.growing import Growing
+from radii.verifiers.ladder import Ladder
 from radii.verifiers.margins import Margins
 from radii.verifiers.meter import Meter
 from radii.verifiers.signs import settle_signs
@@ -31,27 +31,12 @@ from radii.verifiers.tree import Tree
 FIRST_SHARE = 0.06  # of the budget, for the final goal before the ladder
 ROOT_SHARE = 0.1  # for the bisection by root bounds
 ROOT_NODES = 40  # a tree that needs more is not proven at its root
-RUNG_SHARE = 0.25  # of what is left, what the last goal may cost at least
-FIRST_RUNG = 0.4  # of what is left, what the first goal beyond root bounds may cost
-LEAP = 3.0  # times the cost of the last proven goal, what the next one is predicted to cost
-LAST_RUNG = 0.5  # of what is left, what a goal is predicted to cost at most
-LEAST_COST = 0.02  # of the budget: what costs less says little about what comes next
-AGAIN = 1.5  # times what a goal was given when it failed: with so much it may be asked for again
-HALF_MORE = 1.5  # times that cost, the least that is worth another goal
-UNKNOWN_GROWTH = 10.0  # the power by which costs grow with goals before two are proven
 CAPS = (50.0, 1.25, 160.0)  # nodes a hidden sign may cost: at first, more for every proven goal, at most
-PATIENCE = 2.0  # how much more than predicted it may cost
-STEEP = (10.0, 400.0)  # log(cost) grows at least and at most so much when the goal doubles
 DEEP = 3  # layers with undecided neurons: with more, a first goal that looks hopeless is not settled
 PLAIN_SHALLOW, PLAIN_DEEP = 600, 64  # nodes of a plain tree before hidden signs are settled
 EARLY = 100  # nodes of a tree of the margins each time a layer is settled
 GRACE = 0.01  # of the budget, for that tree when time is up
-NEXT = 1.1  # times a proven goal: up to there predictions are good
-TOP_SHARE, FAR_SHARE = 0.4, 0.08  # of what is left: a last goal predicted to cost less is tried at once, near and far
-WORSE = 1.5  # costs grow faster the further up
 ROOTS = 4  # bisections by root bounds, whatever they cost
-NEAR = 0.006  # of the last goal: a goal that failed within this of a proven one gets all the time that is left
-SPAN = 0.98  # goals this far apart at least say how costs grow
 REBUILD = 0.97  # a goal that shrank to this part of the tree's ball wants a new tree
 MEMORY = 2**31  # bytes of open nodes
 LARGE = 1500  # undecided neurons beyond which a tree costs more than it can prove
@@ -115,40 +100,14 @@ class Pursuit:
 
     def _climb(self) -> None:
         """Goals of growing cost, each predicted from the ones before."""
-        steps: list[tuple[float, float]] = []  # (goal, share of the budget) of proven goals
-        failed: tuple[float, float] | None = None  # the least goal that failed, and the share it was given
+        ladder = Ladder.above(self.lower)
         while not self.finished and self.stopped is None:
             before = self.meter.share
-            goal, share = self._next_goal(steps, failed, 1.0 - before)
-            if self._try(goal, share):
-                cost = max(self.meter.share - before, LEAST_COST)
-                # What was learnt on a larger ball that failed makes this goal cheap, but not the ones beyond that ball.
-                steps.append((goal, cost if failed is None or not steps else max(cost, _cost(steps, goal))))
-                failed = None if failed is None or failed[0] <= self.lower * 1.001 else failed
+            goal, share = ladder.next_goal(self.lower, self.goal(), 1.0 - before)
+            proven = self._try(goal, share)
+            ladder.tell(goal, proven, self.meter.share - before, share)
+            if proven:
                 self.cap = min(self.cap * CAPS[1], CAPS[2])
-            else:
-                failed = goal, share
-
-    def _next_goal(
-        self, steps: list[tuple[float, float]], failed: tuple[float, float] | None, left: float
-    ) -> tuple[float, float]:
-        """The next goal, chosen by what it is predicted to cost, and the share of the budget it may use."""
-        top = self.goal()
-        if failed is not None and failed[0] - self.lower < NEAR * top:
-            return min(top, failed[0]), left  # so near: it failed for want of time
-        if not steps:
-            small = self.lower + max(0.03 * (top - self.lower), 0.01 * top)
-            return min(top, small if failed is None else 0.5 * (self.lower + failed[0])), FIRST_RUNG * left
-        goal, cost, growth = _growth(steps)
-        last = _cost(steps, top)
-        if last <= (TOP_SHARE if top < NEXT * goal else FAR_SHARE) * left and (failed is None or failed[0] < top):
-            return top, min(left, PATIENCE * max(last, RUNG_SHARE * left))
-        price = max(min(LEAP * cost, LAST_RUNG * left), min(HALF_MORE * cost, left / 1.1), 1.05 * cost)
-        share = min(left, PATIENCE * price)
-        predicted = max(goal, self.lower) * math.pow(price / cost, 1.0 / growth)
-        if failed is not None and share < AGAIN * failed[1]:
-            predicted = min(predicted, 0.5 * (self.lower + failed[0]))
-        return min(top, predicted, self.lower + 0.5 * (top - self.lower) + 0.01 * top), share
 
     def decide(self, goal: float) -> None:
         """Proves or refutes one goal."""
@@ -298,19 +257,3 @@ class Pursuit:
             self.proven = self.proven or tree.lower > 0
             if self.recorder is not None and isinstance(tree, Tree) and tree.log is not None:
                 self.recorder.proved(tree.log, tree.lower)
-
-
-def _cost(steps: list[tuple[float, float]], goal: float) -> float:
-    """What a goal is predicted to cost."""
-    known, cost, growth = _growth(steps)
-    return cost * math.pow(max(goal / known, 1.0), growth)
-
-
-def _growth(steps: list[tuple[float, float]]) -> tuple[float, float, float]:
-    """The last proven goal, its cost and the power by which costs grow."""
-    earlier = [step for step in steps if step[0] <= SPAN * steps[-1][0]]
-    if not earlier:
-        return *steps[-1], UNKNOWN_GROWTH
-    (g1, c1), (g2, c2) = earlier[-1], steps[-1]
-    growth = math.log(max(c2 / c1, 1.0 + 1e-9)) / math.log(g2 / g1)
-    return g2, c2, min(max(WORSE * growth, STEEP[0]), STEEP[1])
