@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-LEAP = 3.0  # times the cost of the last proven goal, what the next one is predicted to cost
+LEAP = 2.0  # times the cost of the last proven goal, what the next one is predicted to cost
 AT_MOST, AT_LEAST = 0.5, 1.5  # of what is left, and times the last cost: the most and the least of that prediction
-PATIENCE = 2.0  # times the prediction, what a goal may cost
+PATIENCE = 3.0  # times the prediction, what a goal may cost
 FIRST = 0.2  # of what is left, what a goal may cost before any is proven
 LEAST_COST = 0.02  # what costs less says little about what comes next
 AGAIN = 1.5  # times what a goal was given when it failed: with so much it may be asked for again
@@ -20,7 +20,7 @@ NEAR = 0.006  # of the top: a goal that failed within this of a proven one gets 
 TOP_NEAR, TOP_FAR, NEXT = 0.4, 0.08, 1.1  # of what is left: a top that costs less is next, up to ×NEXT or beyond
 TOP_SHARE = 0.5  # of what is left, what the top may cost at least
 GROWTH = 10.0, 400.0  # costs grow with the goal at least and at most to this power
-WORSE = 1.5  # times the power measured so far: it grows further up
+WORSE = 1.2  # times the power measured so far: it grows further up
 SPAN = 0.98  # goals this far apart at least say how costs grow
 
 
@@ -52,7 +52,7 @@ class Ladder:
     def next_goal(self, lower: float, top: float, left: float) -> tuple[float, float]:
         """The next goal above `lower` and up to `top`, and the share of the budget that it may use."""
         failed = self.failed
-        if failed is not None and failed[0] - lower < NEAR * top:
+        if failed is not None and failed[0] - lower < NEAR * top and failed[1] < left:
             return min(top, failed[0]), left  # so near: it failed for want of time
         if not self.proven:
             return (0.03 * top if failed is None else 0.5 * failed[0]), FIRST * left

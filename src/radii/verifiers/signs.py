@@ -24,7 +24,7 @@ from radii.models.graph import Graph
 from radii.verifiers.tree import Tree
 
 INTERVAL_SHARE = 0.34  # of the nodes that a sign may cost, what an end of an interval may cost
-HOPELESS = 0.1  # of the signs of a layer
+HOPELESS = 0.75  # of the neurons of a layer: with more signs that could not be proven it does not help
 SLACK = 0.1  # of the way from the bound to the value seen, what need not be proven
 BATCH = 192
 SAMPLES = 64
@@ -37,7 +37,7 @@ def settle_signs(
     """Roots of the same ball, one a settled layer, that know what hidden trees have proven; and whether it helps.
 
     `go_on` is told how many nodes were visited and says whether to go on; a sign may cost `cap` nodes; `recorder` hears
-    of the trees. When hardly any sign of a layer could be proven, the layers after it will not do better.
+    of the trees. When hardly any neuron of a layer has its sign, the layers after it will not do better.
     """
     known = {k: (v.low.clone(), v.high.clone()) for k, v in root.lines.items()}
     attained = _Attained(root.graph, root.region)
@@ -51,7 +51,7 @@ def settle_signs(
             return
         relu, which, block = rest[0]
         done.add(relu)
-        low, high, share = _prove_layer(net, block, attained.of(relu, which), go_on, cap, recorder)
+        low, high, failed = _prove_layer(net, block, attained.of(relu, which), go_on, cap, recorder)
         for k, v in root.lines.items():
             known[k] = (v.low, v.high)
         ends = root.lines[relu].low.clone(), root.lines[relu].high.clone()
@@ -59,7 +59,7 @@ def settle_signs(
         ends[1][0, which] = torch.minimum(ends[1][0, which], high)
         known[relu] = ends
         root = bound_root(root.graph, root.region, known, frozen=done)
-        yield root, share >= HOPELESS or len(rest) == 1
+        yield root, failed <= HOPELESS * root.lines[relu].low.shape[1] or len(rest) == 1
         if not go_on(0):
             return
 
@@ -71,10 +71,10 @@ def _prove_layer(
     go_on: Callable[[int], bool],
     cap: int,
     recorder: Recorder | None = None,
-) -> tuple[Tensor, Tensor, float]:
+) -> tuple[Tensor, Tensor, int]:
     """Bounds of the neurons of a layer that hidden trees prove, given the least and largest values seen.
 
-    Also the share of the signs asked for that were proven.
+    Also how many signs were asked for and not proven.
 
     A sign that was never seen is asked for; of other neurons, most of the way from the bound to the value seen.
     """
@@ -104,8 +104,7 @@ def _prove_layer(
     new_low, new_high = low.clone(), high.clone()
     new_low[up] = torch.where(bound[: len(up)] >= 0, low_goal[up], low_goal[up] + bound[: len(up)])
     new_high[down] = torch.where(bound[len(up) :] >= 0, high_goal[down], high_goal[down] - bound[len(up) :])
-    signs = bound[shift == 0]
-    return new_low, new_high, float((signs >= 0).double().mean()) if len(signs) else 1.0
+    return new_low, new_high, int((bound[shift == 0] < 0).sum())
 
 
 def _truncated(net: Condensed, first: int) -> Condensed:
