@@ -121,6 +121,7 @@ class Pursuit:
             return False
         until = None if share is None else self.meter.share + share
         while not self._attempt(goal, until, nodes):
+            self.stopped = self.stopped or self.meter.over
             # A nearer witness was met: bounds on the smaller ball are much tighter, so start again there.
             if self.stopped is not None or not self.goal() < REBUILD * goal:
                 return False
