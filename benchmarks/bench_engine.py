@@ -70,8 +70,8 @@ def main() -> int:
     if not options.data.is_dir():
         print(f"--data: expected the folder of the JAIR networks, got {options.data}", file=sys.stderr)
         return 2
-    parts = {"bar": run_bar, "vibecheck": run_vibecheck, "curves": run_curves}
-    parts |= {"growth": run_growth, "envelope": run_envelope}
+    parts = {"bar": run_bar, "growth": run_growth, "envelope": run_envelope}
+    parts |= {"vibecheck": run_vibecheck, "curves": run_curves}
     named = [name for name in parts if getattr(options, name)] or list(parts)
     run = {"machine": machine(), "quick": options.quick, "seconds": options.seconds, "workers": options.workers}
     keep(options.out, "run", run)

@@ -19,9 +19,9 @@ AGAIN = 1.5  # times what a goal was given when it failed: with so much it may b
 NEAR = 0.006  # of the top: a goal that failed within this of a proven one gets all the time that is left
 TOP_NEAR, TOP_FAR, NEXT = 0.4, 0.08, 1.1  # of what is left: a top that costs less is next, up to ×NEXT or beyond
 TOP_SHARE = 0.5  # of what is left, what the top may cost at least
-GROWTH = 10.0, 400.0  # costs grow with the goal at least and at most to this power
+GROWTH = 8.0, 400.0  # costs grow with the goal at least and at most to this power
 WORSE = 1.2  # times the power measured so far: it grows further up
-SPAN = 0.98  # goals this far apart at least say how costs grow
+SPANS = 0.94, 0.98  # goals this far apart say how costs grow, or at least this far while there are no others
 
 
 @dataclass
@@ -76,9 +76,9 @@ class Ladder:
     def growth(self) -> float:
         """The power by which costs grow with goals."""
         goal, cost = self.proven[-1]
-        earlier = [step for step in self.proven if step[0] <= SPAN * goal]
-        if not earlier:
+        far, near = ([step for step in self.proven if step[0] <= span * goal] for span in SPANS)
+        if not near:
             return GROWTH[0]
-        before, less = earlier[-1]
+        before, less = far[-1] if far else near[0]
         measured = math.log(max(cost / less, 1.0 + 1e-9)) / math.log(goal / before)
         return min(max(WORSE * measured, GROWTH[0]), GROWTH[1])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from torch import Tensor
@@ -32,6 +33,9 @@ FIRST_SHARE = 0.06  # of the budget, for the final goal before the ladder
 ROOT_SHARE = 0.1  # for the bisection by root bounds
 ROOT_NODES = 40  # a tree that needs more is not proven at its root
 CAPS = (50.0, 1.25, 160.0)  # nodes a hidden sign may cost: at first, more for every proven goal, at most
+PASSES = (16, 50, 150)  # the same in deep networks, pass after pass: easy goals cost little, hard ones a third more
+LEAST = 160  # times that, nodes of a layer of a deep network at least: a layer with few signs deserves them
+TRIED = 20  # times that, nodes of the tree of the margins after a pass
 DEEP = 3  # layers with undecided neurons: with more, a first goal that looks hopeless is not settled
 PLAIN_SHALLOW, PLAIN_DEEP = 600, 64  # nodes of a plain tree before hidden signs are settled
 EARLY = 100  # nodes of a tree of the margins each time a layer is settled
@@ -140,7 +144,7 @@ class Pursuit:
             return self._work(tree, until, nodes)
         if self._work(tree, until, plain):
             return True
-        if self.stopped is not None or self.goal() < REBUILD * goal or not self._within(until):
+        if self._leave(goal, until):
             return False
         deep = len(tree.problem.net.blocks) > DEEP
         if deep and until is not None and not self.proven and tree.lower == 0.0:
@@ -149,21 +153,32 @@ class Pursuit:
 
     def _settle(self, root: Root, goal: float, until: float | None, nodes: int | None) -> bool:
         """Whether a goal is proven by trees of the margins once the signs of hidden layers are settled."""
-        hidden = settle_signs(root, lambda visited: self._count(visited, until), int(self.cap), self.recorder)
-        for settled, helps in hidden:
-            root = self.roots[goal] = settled
-            # Often the margins close before the last layers are settled; none closed yet means that it is too early.
-            tree = self._tree(root, goal)
-            late = None if until is None else max(until, self.meter.share + GRACE)
-            if len(tree.open or ()) < len(self.margins.rows) and self._work(tree, late, EARLY):
+        deep = sum(bool(lines.unstable.any()) for lines in root.lines.values()) > DEEP
+        passes = PASSES if deep else (int(self.cap),)
+        for cap in passes:
+            count = partial(self._count, until=until)
+            for settled, helps in settle_signs(root, count, cap, LEAST if deep else 0, self.recorder):
+                root = self.roots[goal] = settled
+                # Often the margins close before the last layers are settled; none closed yet means it is too early.
+                tree = self._tree(root, goal)
+                late = None if until is None else max(until, self.meter.share + GRACE)
+                if len(tree.open or ()) < len(self.margins.rows) and self._work(tree, late, EARLY):
+                    return True
+                if self._leave(goal, until):
+                    return False
+                if not helps and not (deep and cap == passes[0]):
+                    if until is not None:
+                        return False  # a smaller goal is a better use of what is left
+                    break
+            if self._work(self._tree(root, goal), until, TRIED * cap if cap < passes[-1] else nodes):
                 return True
-            if self.stopped is not None or self.goal() < REBUILD * goal or not self._within(until):
+            if self._leave(goal, until):
                 return False
-            if not helps:
-                if until is not None:
-                    return False  # a smaller goal is a better use of what is left
-                break
-        return self._work(self._tree(root, goal), until, nodes)
+        return False
+
+    def _leave(self, goal: float, until: float | None) -> bool:
+        """Whether to leave a goal: no time for it, or a witness nearer than it."""
+        return self.stopped is not None or self.goal() < REBUILD * goal or not self._within(until)
 
     def _prove_whole(self, root: Root, goal: float) -> bool:
         """Whether a goal is proven by linear bounds of the whole network, without a tree."""

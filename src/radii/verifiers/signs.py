@@ -23,21 +23,28 @@ from radii.evidence.record import Recorder
 from radii.models.graph import Graph
 from radii.verifiers.tree import Tree
 
-INTERVAL_SHARE = 0.34  # of the nodes that a sign may cost, what an end of an interval may cost
+INTERVAL_SHARE = 0.5  # of the nodes that a sign may cost, what an end of an interval may cost
 HOPELESS = 0.75  # of the neurons of a layer: with more signs that could not be proven it does not help
 SLACK = 0.1  # of the way from the bound to the value seen, what need not be proven
+EARLIER, MOST = (
+    0.5,
+    8.0,
+)  # early layers have few neurons before them and cheap nodes: a sign may cost more, ×MOST at most
+SHARED = 50.0  # times more, at most, for few objectives that share a layer's nodes
+WORST = 0.15  # of the open nodes of an objective, those that are split next: its bound is that of the worst
 BATCH = 192
 SAMPLES = 64
 PUSHES = 4
 
 
 def settle_signs(
-    root: Root, go_on: Callable[[int], bool], cap: int, recorder: Recorder | None = None
+    root: Root, go_on: Callable[[int], bool], cap: int, least: int = 0, recorder: Recorder | None = None
 ) -> Iterator[tuple[Root, bool]]:
     """Roots of the same ball, one a settled layer, that know what hidden trees have proven; and whether it helps.
 
-    `go_on` is told how many nodes were visited and says whether to go on; a sign may cost `cap` nodes; `recorder` hears
-    of the trees. When hardly any neuron of a layer has its sign, the layers after it will not do better.
+    `go_on` is told how many nodes were visited and says whether to go on; a sign may cost `cap` nodes, more in early
+    layers, and a layer with few objectives `cap` × `least` in all; `recorder` hears of the trees. When hardly any
+    neuron of a layer has its sign, the layers after it will not do better.
     """
     known = {k: (v.low.clone(), v.high.clone()) for k, v in root.lines.items()}
     attained = _Attained(root.graph, root.region)
@@ -51,7 +58,8 @@ def settle_signs(
             return
         relu, which, block = rest[0]
         done.add(relu)
-        low, high, failed = _prove_layer(net, block, attained.of(relu, which), go_on, cap, recorder)
+        more = cap * min(MOST, (net.size / block[0]) ** EARLIER)
+        low, high, failed = _prove_layer(net, block, attained.of(relu, which), go_on, (more, more * least), recorder)
         for k, v in root.lines.items():
             known[k] = (v.low, v.high)
         ends = root.lines[relu].low.clone(), root.lines[relu].high.clone()
@@ -69,12 +77,12 @@ def _prove_layer(
     block: tuple[int, int],
     attained: tuple[Tensor, Tensor],
     go_on: Callable[[int], bool],
-    cap: int,
+    nodes: tuple[float, float],
     recorder: Recorder | None = None,
 ) -> tuple[Tensor, Tensor, int]:
     """Bounds of the neurons of a layer that hidden trees prove, given the least and largest values seen.
 
-    Also how many signs were asked for and not proven.
+    Also how many signs were asked for and not proven. `nodes` is what a sign may cost and what the layer may at least.
 
     A sign that was never seen is asked for; of other neurons, most of the way from the bound to the value seen.
     """
@@ -96,7 +104,8 @@ def _prove_layer(
         (rows.m * sign[:, None])[:, :first],
         rows.slack + 4 * U64 * (rows.b.abs() + shift.abs()),
     )
-    caps = torch.where(shift == 0, cap, int(cap * INTERVAL_SHARE))
+    caps = nodes[0] * torch.where(shift == 0, 1.0, INTERVAL_SHARE)
+    caps = (caps * min(SHARED, max(1.0, nodes[1] / max(1.0, float(caps.sum()))))).long()
     early = _truncated(net, first)
     log = None if recorder is None else recorder.layer(net, early, torch.cat([first + up, first + down]), sign, shift)
     bound = _prove(Problem.of(early, objectives), go_on, caps, log)
@@ -129,15 +138,26 @@ def _prove(problem: Problem, go_on: Callable[[int], bool], caps: Tensor, log: Tr
         end = (visited > caps)[nodes.objective] | ~nodes.splittable
         _lower(problem, bound, nodes.pick(end.nonzero()[:, 0]))
         nodes = nodes.pick((~end).nonzero()[:, 0])
-        waiting = torch.bincount(nodes.objective, minlength=count)
-        order = torch.argsort(waiting[nodes.objective], stable=True)
-        take, rest = nodes.pick(order[:BATCH]), nodes.pick(order[BATCH:])
+        take, rest = _worst(problem, nodes, count)
         visited += 2 * torch.bincount(take.objective, minlength=count)
         kept = tree.bound_children(fix(take, best_splits(take))) if len(take) else take
         tree.open = Nodes.join([rest, kept])
         more = go_on(2 * len(take))
     _lower(problem, bound, tree.open)
     return bound
+
+
+def _worst(problem: Problem, nodes: Nodes, count: int) -> tuple[Nodes, Nodes]:
+    """The nodes to split next, and the others: the worst of every objective, first of those with fewest open."""
+    waiting = torch.bincount(nodes.objective, minlength=count)
+    order = torch.argsort(problem.fine.region.lowest(nodes.a[None], nodes.c[None])[0], stable=True)
+    order = order[torch.argsort(nodes.objective[order], stable=True)]
+    mine = nodes.objective[order]
+    rank = torch.arange(len(order)) - (waiting.cumsum(0) - waiting)[mine]
+    pressing = rank < (WORST * waiting[mine]).ceil()
+    order = order[torch.argsort(torch.where(pressing, waiting[mine], len(order) + 1), stable=True)]
+    size = min(BATCH, int(pressing.sum()))
+    return nodes.pick(order[:size]), nodes.pick(order[size:])
 
 
 def _lower(problem: Problem, bound: Tensor, nodes: Nodes) -> None:
