@@ -81,11 +81,19 @@ def condense(root: Root) -> Condensed:
     )
 
 
-def objectives(root: Root, net: Condensed, rows: Tensor, shift: Tensor) -> Rows:
-    """rows·outputs − shift, rows of shape (rows, outputs), as objectives of the condensed network."""
-    plain = _rows(root, dict(net.where), net.size, len(root.graph.nodes) - 1, rows)
+def objectives(root: Root, net: Condensed, rows: Tensor, shift: Tensor, node: int | None = None) -> Rows:
+    """rows·values − shift of a node (the outputs if none is named) as objectives of the condensed network."""
+    plain = _rows(root, dict(net.where), net.size, len(root.graph.nodes) - 1 if node is None else node, rows)
     rounding = 4 * U64 * (plain.b.abs() + shift.abs())
     return Rows(plain.a, plain.b - shift, plain.m, plain.slack + rounding)
+
+
+def truncated(net: Condensed, first: int) -> Condensed:
+    """The layers before a neuron index."""
+    blocks = tuple(b for b in net.blocks if b[1] <= first)
+    rows = net.neurons
+    early = Rows(rows.a[:first], rows.b[:first], rows.m[:first, :first], rows.slack[:first])
+    return Condensed(net.region, blocks, early, net.low[:first], net.high[:first], net.where[: len(blocks)])
 
 
 def _onehot(root: Root, relu: int, which: Tensor) -> Tensor:

@@ -116,20 +116,27 @@ class Cover:
 
     def step(self) -> None:
         """Halves the boxes farthest from being closed and bounds the halves."""
-        order = torch.argsort(self.open.bound)
-        take, rest = self.open.pick(order[: self.batch // 2 + 1]), self.open.pick(order[self.batch // 2 + 1 :])
+        self.halve(torch.argsort(self.open.bound))
+
+    def halve(self, order: Tensor) -> bool:
+        """Halves the first of these boxes, as many as go together, and bounds the halves; False if one is too thin."""
+        order = order[: self.batch // 2 + 1]
+        others = torch.ones(len(self.open), dtype=torch.bool)
+        others[order] = False
+        take, rest = self.open.pick(order), self.open.pick(others.nonzero()[:, 0])
         rows = torch.arange(len(take))
         low, high = take.low[rows, take.axis], take.high[rows, take.axis]
         middle = 0.5 * low + 0.5 * high
         thin = ~((high - low) > NARROW * torch.maximum(low.abs(), high.abs())) | ~(low < middle) | ~(middle < high)
         if bool(thin.any()):
             self.stuck = True
-            return
+            return False
         first_high, second_low = take.high.clone(), take.low.clone()
         first_high[rows, take.axis] = middle
         second_low[rows, take.axis] = middle
         kept = self._bound(torch.cat([take.low, second_low]), torch.cat([first_high, take.high]), take)
         self.open = Boxes.join([rest, kept])
+        return True
 
     def _bound(self, low: Tensor, high: Tensor, parents: Boxes | None) -> Boxes:
         """The boxes of these that stay open."""

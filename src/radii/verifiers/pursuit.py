@@ -8,13 +8,13 @@ next goal is the one whose predicted cost fits the budget that is left. At any m
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from torch import Tensor
 
-from radii.bounds.condense import condense, objectives
+from radii.bounds.condense import condense, objectives, truncated
 from radii.bounds.deployed import float32_error
 from radii.bounds.nodes import Problem
 from radii.bounds.region import Region
@@ -22,6 +22,7 @@ from radii.bounds.root import Root, bound_root
 from radii.bounds.rounding import UP, proving
 from radii.evidence.record import Recorder
 from radii.problem import Reason
+from radii.verifiers.bottleneck import Bottleneck, forbidden
 from radii.verifiers.growing import Growing
 from radii.verifiers.ladder import Ladder
 from radii.verifiers.margins import Margins
@@ -35,11 +36,12 @@ ROOT_NODES = 40  # a tree that needs more is not proven at its root
 CAPS = (50.0, 1.25, 160.0)  # nodes a hidden sign may cost: at first, more for every proven goal, at most
 PASSES = (16, 50, 150)  # the same in deep networks, pass after pass: easy goals cost little, hard ones a third more
 LEAST = 160  # times that, nodes of a layer of a deep network at least: a layer with few signs deserves them
-TRIED = 20  # times that, nodes of the tree of the margins after a pass
+TRIED, NARROW = 20, 200  # times that, nodes of the tree of the margins after a pass, or of what a bottleneck leaves
 DEEP = 3  # layers with undecided neurons: with more, a first goal that looks hopeless is not settled
 PLAIN_SHALLOW, PLAIN_DEEP = 600, 64  # nodes of a plain tree before hidden signs are settled
 EARLY = 100  # nodes of a tree of the margins each time a layer is settled
 GRACE = 0.01  # of the budget, for that tree when time is up
+VAIN = 0.05  # of the budget, for bottlenecks from which nothing comes
 ROOTS = 4  # bisections by root bounds, whatever they cost
 REBUILD = 0.97  # a goal that shrank to this part of the tree's ball wants a new tree
 MEMORY = 2**31  # bytes of open nodes
@@ -63,6 +65,7 @@ class Pursuit:
     stopped: Reason | None = None
     roots: dict[float, Root] = field(default_factory=dict)  # the best bounds known, by radius
     cap: float = CAPS[0]  # nodes a hidden sign may cost
+    vain: float = 0.0  # share of the budget that went into bottlenecks from which nothing came
     recorder: Recorder | None = None  # hears of the trees, for evidence
 
     def goal(self) -> float:
@@ -156,21 +159,34 @@ class Pursuit:
         deep = sum(bool(lines.unstable.any()) for lines in root.lines.values()) > DEEP
         passes = PASSES if deep else (int(self.cap),)
         for cap in passes:
-            count = partial(self._count, until=until)
-            for settled, helps in settle_signs(root, count, cap, LEAST if deep else 0, self.recorder):
+            last, asked = cap == passes[-1], False
+            for settled, helps in settle_signs(
+                root, partial(self._count, until=until), cap, LEAST if deep else 0, self.recorder
+            ):
                 root = self.roots[goal] = settled
+                late = None if until is None else max(until, self.meter.share + GRACE)
+                narrow = None if asked else self._narrow(root, goal)
+                if narrow is not None:
+                    asked = True
+                    if self._work(narrow, late, NARROW * cap, whole=False):
+                        return True
+                    if self._leave(goal, until):
+                        return False
+                    if not last:
+                        break
                 # Often the margins close before the last layers are settled; none closed yet means it is too early.
                 tree = self._tree(root, goal)
-                late = None if until is None else max(until, self.meter.share + GRACE)
                 if len(tree.open or ()) < len(self.margins.rows) and self._work(tree, late, EARLY):
                     return True
                 if self._leave(goal, until):
                     return False
-                if not helps and not (deep and cap == passes[0]):
+                if not helps and (last or cap > passes[0]):
                     if until is not None:
                         return False  # a smaller goal is a better use of what is left
                     break
-            if self._work(self._tree(root, goal), until, TRIED * cap if cap < passes[-1] else nodes):
+            if asked and not last:
+                continue
+            if self._work(self._tree(root, goal), until, nodes if last else TRIED * cap):
                 return True
             if self._leave(goal, until):
                 return False
@@ -231,8 +247,38 @@ class Pursuit:
         self.meter.nodes += len(self.margins.rows)
         return tree
 
-    def _work(self, tree: Growing[Any], until: float | None, nodes: int | None = None) -> bool:
-        """Runs a tree until it is done or has used its share; learns from it what can be learnt."""
+    def _narrow(self, root: Root, goal: float) -> Tree | None:
+        """The tree of what a bottleneck's few values must not be, if there is one; no evidence is kept of that."""
+        neck = None if self.recorder is not None else Bottleneck.of(root)
+        if neck is None:
+            return None
+        undecided, shift = self._undecided(root)
+        if not len(undecided) or self.vain > VAIN:
+            return None
+        before = self.meter.share
+        found = forbidden(root, neck, self.margins.rows[undecided], shift[undecided])
+        if found is None:
+            self.vain += self.meter.share - before
+            return None
+        net = condense(root)
+        early = truncated(net, max((b for (_, b), (k, _) in zip(net.blocks, net.where) if k <= neck.relu), default=0))
+        rows = root.region.center.new_zeros((len(found[0]), root.graph.nodes[neck.relu].size))
+        rows[:, neck.live] = found[0]
+        asked = objectives(root, net, rows, found[1], neck.relu)
+        asked = replace(asked, m=asked.m[:, : early.size])
+        tree = Tree(Problem.of(early, asked), goal)
+        if len(rows):
+            tree.start()
+        else:
+            tree.open = tree.problem.roots()
+        self.meter.nodes += len(rows)
+        return tree
+
+    def _work(self, tree: Growing[Any], until: float | None, nodes: int | None = None, whole: bool = True) -> bool:
+        """Runs a tree until it is done or has used its share; learns from it what can be learnt.
+
+        A tree that is not `whole` asks for more than the margins: that nothing in it can be split is no end.
+        """
         size = tree.goal
         while True:
             self._learn(tree)
@@ -252,7 +298,7 @@ class Pursuit:
             moved = tree.step()
             self.meter.nodes += tree.visited - before
             if not self._strike(tree) and not moved:
-                self.stopped = Reason.INCOMPLETE
+                self.stopped = Reason.INCOMPLETE if whole else None
                 return False
 
     def _strike(self, tree: Growing[Any]) -> bool:

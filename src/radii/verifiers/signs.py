@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from radii.bounds.condense import Condensed, Rows, condense
+from radii.bounds.condense import Condensed, Rows, condense, truncated
 from radii.bounds.nodes import Nodes, Problem, best_splits, fix
 from radii.bounds.region import Region
 from radii.bounds.root import Root, bound_root
@@ -106,7 +106,7 @@ def _prove_layer(
     )
     caps = nodes[0] * torch.where(shift == 0, 1.0, INTERVAL_SHARE)
     caps = (caps * min(SHARED, max(1.0, nodes[1] / max(1.0, float(caps.sum()))))).long()
-    early = _truncated(net, first)
+    early = truncated(net, first)
     log = None if recorder is None else recorder.layer(net, early, torch.cat([first + up, first + down]), sign, shift)
     bound = _prove(Problem.of(early, objectives), go_on, caps, log)
     bound = bound - 4 * U64 * (bound.abs() + shift.abs())
@@ -114,14 +114,6 @@ def _prove_layer(
     new_low[up] = torch.where(bound[: len(up)] >= 0, low_goal[up], low_goal[up] + bound[: len(up)])
     new_high[down] = torch.where(bound[len(up) :] >= 0, high_goal[down], high_goal[down] - bound[len(up) :])
     return new_low, new_high, int((bound[shift == 0] < 0).sum())
-
-
-def _truncated(net: Condensed, first: int) -> Condensed:
-    """The layers before a neuron index."""
-    blocks = tuple(b for b in net.blocks if b[1] <= first)
-    rows = net.neurons
-    early = Rows(rows.a[:first], rows.b[:first], rows.m[:first, :first], rows.slack[:first])
-    return Condensed(net.region, blocks, early, net.low[:first], net.high[:first], net.where[: len(blocks)])
 
 
 def _prove(problem: Problem, go_on: Callable[[int], bool], caps: Tensor, log: TreeLog | None = None) -> Tensor:

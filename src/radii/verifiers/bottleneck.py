@@ -1,0 +1,175 @@
+"""Bottlenecks: layers that only a few live neurons pass, and what those must not be for the margins to hold.
+
+All that comes after such a layer is a function of a few numbers y. Splitting their box leaves parts in which some
+margin may fail. Directions w with w·y ≤ t on all of these turn the margins into a few objectives w·y > t of the layers
+before: whoever breaks a margin in the ball breaks one of them, and the layers after it have left the problem.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from radii.bounds.root import Root
+from radii.bounds.rounding import U64
+from radii.models.graph import Graph, Node
+from radii.models.operators import Dense, Reshape
+from radii.verifiers.boxes import Boxes, Cover, Goals
+
+FEW = 4  # live neurons of a bottleneck at most
+BOXES, FINEST = 1000, 2.0**-7  # parts of their box at most, and how fine, of its sides
+SAMPLES, PUSHES = 64, 4  # points of the ball that show what the live neurons reach
+GOOD = 0.5  # of the best direction's distance between a part and what is reached: as good a direction
+
+
+@dataclass(frozen=True, eq=False)
+class Bottleneck:
+    """A ReLU node that everything after it comes from, and which of its values can be other than 0."""
+
+    relu: int
+    live: Tensor  # flat indices
+
+    @staticmethod
+    def of(root: Root) -> Bottleneck | None:
+        """The narrowest one of a root with one image, if any is narrow and not the last layer that matters."""
+        found: list[Bottleneck] = []
+        relus = list(root.lines)
+        for place, relu in enumerate(relus):
+            if any(i < relu for node in root.graph.nodes[relu + 1 :] for i in node.inputs):
+                continue
+            later = sum(int(root.lines[k].unstable.sum()) for k in relus[place + 1 :])
+            live = (~(root.lines[relu].high[0] <= 0)).nonzero()[:, 0]  # NaN is not known to be inactive
+            if later and 0 < len(live) <= FEW:
+                found.append(Bottleneck(relu, live))
+        return min(found, key=lambda neck: len(neck.live), default=None)
+
+    def after(self, graph: Graph, rows: Tensor, shift: Tensor) -> Graph:
+        """The graph of rows·outputs − shift as a function of the live values."""
+        spread = rows.new_zeros((graph.nodes[self.relu].size, len(self.live)))
+        spread[self.live, torch.arange(len(self.live))] = 1.0
+        shape = graph.nodes[self.relu].shape
+        nodes = [
+            Node(None, (), (len(self.live),)),
+            Node(Dense(spread), (0,), (len(spread),)),
+            Node(Reshape(shape), (1,), shape),
+        ]
+        later = graph.nodes[self.relu + 1 :]
+        nodes.extend(replace(node, inputs=tuple(i - self.relu + 2 for i in node.inputs)) for node in later)
+        nodes.append(Node(Reshape((graph.nodes[-1].size,)), (len(nodes) - 1,), (graph.nodes[-1].size,)))
+        nodes.append(Node(Dense(rows, -shift), (len(nodes) - 1,), (len(rows),)))
+        return Graph(tuple(nodes))
+
+
+def forbidden(root: Root, neck: Bottleneck, rows: Tensor, shift: Tensor) -> tuple[Tensor, Tensor] | None:
+    """Directions w (m, live) and thresholds t (m,): where w·y > t for all of them, rows·outputs > shift.
+
+    None when the values that break a margin cannot be told from those that points of the ball reach.
+    """
+    lines = root.lines[neck.relu]
+    low, high = lines.low[0, neck.live].clamp_min(0.0), lines.high[0, neck.live]
+    if not bool(((low <= high) & high.isfinite()).all()):
+        return None
+    graph = neck.after(root.graph, rows, shift)
+    cover = _unsafe(graph, low, high)
+    reach = _Reach(root, neck) if len(cover.open) else None
+    while reach is not None:
+        directions = _directions(graph, cover.open, reach, (high - low).clamp_min(1e-9))
+        top = directions.clamp_min(0) @ cover.open.high.T + directions.clamp_max(0) @ cover.open.low.T
+        least, largest = reach.along(directions)
+        distance = (least[:, None] - top) / (largest - least + 1e-12)[:, None]  # (directions, parts)
+        if bool((distance.amax(0) > 0).all()):
+            w, t = _chosen(directions, top, distance)
+            size = w.abs() @ torch.maximum(low.abs(), high.abs())
+            return w, t + 8 * len(low) * U64 * size
+        near = (~(distance.amax(0) > 0) & (_sizes(cover.open, low, high) > FINEST)).nonzero()[:, 0]
+        if not len(near) or cover.visited > 2 * BOXES or not cover.halve(near):
+            return None
+        if not len(cover.open):
+            break
+    return low.new_zeros((0, len(low))), low.new_zeros(0)
+
+
+def _chosen(directions: Tensor, top: Tensor, distance: Tensor) -> tuple[Tensor, Tensor]:
+    """Few of the directions that keep all parts at a good distance, and their thresholds."""
+    fits = distance >= GOOD * distance.amax(0)
+    left = torch.ones(top.shape[1], dtype=torch.bool)
+    picks, thresholds = [], []
+    while bool(left.any()):
+        picks.append(int((fits & left).sum(1).argmax()))
+        mine = fits[picks[-1]] & left
+        thresholds.append(top[picks[-1], mine].amax())
+        left &= ~mine
+    return directions[torch.tensor(picks)], torch.stack(thresholds)
+
+
+def _sizes(boxes: Boxes, low: Tensor, high: Tensor) -> Tensor:
+    """The longest side of each part, as a share of the whole box's."""
+    return ((boxes.high - boxes.low) / (high - low).clamp_min(1e-300)).amax(1)
+
+
+def _unsafe(graph: Graph, low: Tensor, high: Tensor) -> Cover:
+    """Parts of the box that together hold every point at which an output may be 0 or less."""
+    cover = Cover(Goals(graph, torch.arange(graph.nodes[-1].size)[:, None]), low, high)
+    while len(cover.open) and cover.visited < BOXES:
+        # Parts that are unsafe at their middle and at both ends are left as they are: the border is what matters.
+        boxes = cover.open
+        points = torch.stack([boxes.low, 0.5 * (boxes.low + boxes.high), boxes.high], 1)
+        broken = (graph(points.flatten(0, 1)).amin(1) <= 0).reshape(len(boxes), 3).all(1)
+        size = _sizes(boxes, low, high)
+        order = torch.argsort(size, descending=True, stable=True)
+        order = order[(~broken & (size > FINEST))[order]]
+        if not len(order) or not cover.halve(order):
+            break
+    return cover
+
+
+def _directions(graph: Graph, unsafe: Boxes, reach: _Reach, width: Tensor) -> Tensor:
+    """Candidates: every single value up and down, each output's gradient where it fails, and away from the middle."""
+    middle = 0.5 * (unsafe.low + unsafe.high)
+    with torch.enable_grad():
+        y = middle.clone().requires_grad_(True)
+        outputs = graph(y)
+        gradients = [torch.autograd.grad(outputs[:, j].sum(), y, retain_graph=True)[0] for j in range(outputs.shape[1])]
+    unit = torch.eye(len(width), dtype=width.dtype)
+    found = [unit, -unit, (reach.values.mean(0) - middle.mean(0))[None] / width]
+    for j, gradient in enumerate(gradients):
+        failing = outputs[:, j] <= 0
+        if bool(failing.any()):
+            found.append((gradient[failing].mean(0) * width)[None])
+    scaled = torch.cat(found).detach()
+    scaled = scaled[scaled.abs().amax(1) > 0]
+    return scaled / scaled.abs().amax(1, keepdim=True) / width
+
+
+class _Reach:
+    """What the live neurons are at points of the ball: random vertices, and vertices pushed along a direction."""
+
+    def __init__(self, root: Root, neck: Bottleneck) -> None:
+        self.part, self.live = root.graph.upto(neck.relu).to(torch.float32), neck.live
+        down, up = (side.to(torch.float32) for side in root.region.box())
+        center = root.region.center.to(torch.float32)
+        self.low, self.high = center - down, center + up
+        coin = torch.rand((SAMPLES, center.shape[1]), generator=torch.Generator().manual_seed(0)) < 0.5
+        self.points = torch.cat([center, torch.where(coin, self.low, self.high)])
+        self.values = self._at(self.points).double()
+
+    def _at(self, x: Tensor) -> Tensor:
+        return self.part(x.reshape(-1, *self.part.input_shape)).flatten(1)[:, self.live]
+
+    def along(self, directions: Tensor) -> tuple[Tensor, Tensor]:
+        """The least and the largest w·y that was met."""
+        ends = []
+        for sign in (1.0, -1.0):
+            w = sign * directions
+            value = self.values @ w.T  # (points, directions)
+            x, best = self.points[value.argmin(0)], value.amin(0)
+            for _ in range(PUSHES):
+                with torch.enable_grad():
+                    x = x.detach().requires_grad_(True)
+                    (gradient,) = torch.autograd.grad((self._at(x) * w.float()).sum(), x)
+                x = torch.where(gradient > 0, self.low, torch.where(gradient < 0, self.high, x.detach()))
+                best = torch.minimum(best, (self._at(x).double() * w).sum(1))
+            ends.append(sign * best)
+        return ends[0], ends[1]
