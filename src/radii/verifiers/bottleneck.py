@@ -20,8 +20,8 @@ from radii.verifiers.boxes import Boxes, Cover, Goals
 
 FEW = 4  # live neurons of a bottleneck at most
 BOXES, FINEST = 1000, 2.0**-7  # parts of their box at most, and how fine, of its sides
-SAMPLES, PUSHES = 64, 4  # points of the ball that show what the live neurons reach
-GOOD = 0.5  # of the best direction's distance between a part and what is reached: as good a direction
+SAMPLES, STARTS, PUSHES = 64, 3, 12  # points of the ball that show what the live neurons reach
+GOOD = 0.8  # of the best direction's distance between a part and what is reached: as good a direction
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +77,11 @@ def forbidden(root: Root, neck: Bottleneck, rows: Tensor, shift: Tensor) -> tupl
     while reach is not None:
         directions = _directions(graph, cover.open, reach, (high - low).clamp_min(1e-9))
         top = directions.clamp_min(0) @ cover.open.high.T + directions.clamp_max(0) @ cover.open.low.T
-        least, largest = reach.along(directions)
-        distance = (least[:, None] - top) / (largest - least + 1e-12)[:, None]  # (directions, parts)
+        # How little of the way from what is proven to what is reached has to be proven, 0 when it is all: the parts lie
+        # beyond what is reached; (directions, parts).
+        least = reach.least(directions)
+        proven = directions.clamp_min(0) @ low + directions.clamp_max(0) @ high
+        distance = (least[:, None] - top) / (least - proven).clamp_min(1e-12)[:, None]
         if bool((distance.amax(0) > 0).all()):
             w, t = _chosen(directions, top, distance)
             size = w.abs() @ torch.maximum(low.abs(), high.abs())
@@ -158,18 +161,16 @@ class _Reach:
     def _at(self, x: Tensor) -> Tensor:
         return self.part(x.reshape(-1, *self.part.input_shape)).flatten(1)[:, self.live]
 
-    def along(self, directions: Tensor) -> tuple[Tensor, Tensor]:
-        """The least and the largest w·y that was met."""
-        ends = []
-        for sign in (1.0, -1.0):
-            w = sign * directions
-            value = self.values @ w.T  # (points, directions)
-            x, best = self.points[value.argmin(0)], value.amin(0)
-            for _ in range(PUSHES):
-                with torch.enable_grad():
-                    x = x.detach().requires_grad_(True)
-                    (gradient,) = torch.autograd.grad((self._at(x) * w.float()).sum(), x)
-                x = torch.where(gradient > 0, self.low, torch.where(gradient < 0, self.high, x.detach()))
-                best = torch.minimum(best, (self._at(x).double() * w).sum(1))
-            ends.append(sign * best)
-        return ends[0], ends[1]
+    def least(self, directions: Tensor) -> Tensor:
+        """The least w·y that was met, on the way down the gradients from a few points."""
+        best, start = (self.values @ directions.T).topk(STARTS, dim=0, largest=False)
+        x, w = self.points[start.flatten()], directions.float().repeat(STARTS, 1)
+        least = best[0]
+        for step in range(PUSHES):
+            with torch.enable_grad():
+                x = x.detach().requires_grad_(True)
+                (gradient,) = torch.autograd.grad((self._at(x) * w).sum(), x)
+            x = (x.detach() - (self.high - self.low) * 0.8**step * gradient.sign()).clamp(self.low, self.high)
+            met = (self._at(x).double() * w.double()).sum(1).reshape(STARTS, -1).amin(0)
+            least = torch.minimum(least, met)
+        return least

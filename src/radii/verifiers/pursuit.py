@@ -160,12 +160,12 @@ class Pursuit:
         passes = PASSES if deep else (int(self.cap),)
         for cap in passes:
             last, asked = cap == passes[-1], False
-            for settled, helps in settle_signs(
+            for settled, relu, helps in settle_signs(
                 root, partial(self._count, until=until), cap, LEAST if deep else 0, self.recorder
             ):
                 root = self.roots[goal] = settled
                 late = None if until is None else max(until, self.meter.share + GRACE)
-                narrow = None if asked else self._narrow(root, goal)
+                narrow = None if asked else self._narrow(root, relu, goal)
                 if narrow is not None:
                     asked = True
                     if self._work(narrow, late, NARROW * cap, whole=False):
@@ -247,10 +247,13 @@ class Pursuit:
         self.meter.nodes += len(self.margins.rows)
         return tree
 
-    def _narrow(self, root: Root, goal: float) -> Tree | None:
-        """The tree of what a bottleneck's few values must not be, if there is one; no evidence is kept of that."""
+    def _narrow(self, root: Root, settled: int, goal: float) -> Tree | None:
+        """The tree of what a bottleneck's few values must not be, if there is one; no evidence is kept of that.
+
+        Layers after the ReLU that was settled last are not asked: settling them may leave fewer values.
+        """
         neck = None if self.recorder is not None else Bottleneck.of(root)
-        if neck is None:
+        if neck is None or neck.relu > settled:
             return None
         undecided, shift = self._undecided(root)
         if not len(undecided) or self.vain > VAIN:
@@ -277,7 +280,7 @@ class Pursuit:
     def _work(self, tree: Growing[Any], until: float | None, nodes: int | None = None, whole: bool = True) -> bool:
         """Runs a tree until it is done or has used its share; learns from it what can be learnt.
 
-        A tree that is not `whole` asks for more than the margins: that nothing in it can be split is no end.
+        A tree that is not `whole` asks for more than the margins: it is left when nothing in it can be split.
         """
         size = tree.goal
         while True:
@@ -294,11 +297,13 @@ class Pursuit:
             if len(tree.open or ()) * tree.node_bytes > MEMORY:
                 self.stopped = Reason.MEMORY if until is None else None
                 return False
+            if not whole and tree.open is not None and not bool(tree.open.splittable.any()):
+                return False
             before = tree.visited
             moved = tree.step()
             self.meter.nodes += tree.visited - before
             if not self._strike(tree) and not moved:
-                self.stopped = Reason.INCOMPLETE if whole else None
+                self.stopped = Reason.INCOMPLETE
                 return False
 
     def _strike(self, tree: Growing[Any]) -> bool:

@@ -39,8 +39,8 @@ PUSHES = 4
 
 def settle_signs(
     root: Root, go_on: Callable[[int], bool], cap: int, least: int = 0, recorder: Recorder | None = None
-) -> Iterator[tuple[Root, bool]]:
-    """Roots of the same ball, one a settled layer, that know what hidden trees have proven; and whether it helps.
+) -> Iterator[tuple[Root, int, bool]]:
+    """Roots of the same ball that know what hidden trees have proven, with the ReLU just settled and whether it helps.
 
     `go_on` is told how many nodes were visited and says whether to go on; a sign may cost `cap` nodes, more in early
     layers, and a layer with few objectives `cap` × `least` in all; `recorder` hears of the trees. When hardly any
@@ -67,7 +67,7 @@ def settle_signs(
         ends[1][0, which] = torch.minimum(ends[1][0, which], high)
         known[relu] = ends
         root = bound_root(root.graph, root.region, known, frozen=done)
-        yield root, failed <= HOPELESS * root.lines[relu].low.shape[1] or len(rest) == 1
+        yield root, relu, failed <= HOPELESS * root.lines[relu].low.shape[1] or len(rest) == 1
         if not go_on(0):
             return
 
