@@ -17,10 +17,11 @@ from radii.bounds.rounding import U64
 from radii.models.graph import Graph, Node
 from radii.models.operators import Dense, Reshape
 from radii.verifiers.boxes import Boxes, Cover, Goals
+from radii.verifiers.reached import Reached
 
 FEW = 4  # live neurons of a bottleneck at most
 BOXES, FINEST = 1000, 2.0**-7  # parts of their box at most, and how fine, of its sides
-SAMPLES, STARTS, PUSHES = 64, 3, 12  # points of the ball that show what the live neurons reach
+STARTS, PUSHES, SHRINK = 3, 12, 0.8  # how what the live neurons reach is looked for
 GOOD = 0.8  # of the best direction's distance between a part and what is reached: as good a direction
 
 
@@ -73,13 +74,13 @@ def forbidden(root: Root, neck: Bottleneck, rows: Tensor, shift: Tensor) -> tupl
         return None
     graph = neck.after(root.graph, rows, shift)
     cover = _unsafe(graph, low, high)
-    reach = _Reach(root, neck) if len(cover.open) else None
-    while reach is not None:
-        directions = _directions(graph, cover.open, reach, (high - low).clamp_min(1e-9))
+    reached = Reached(root.graph, neck.relu, neck.live, root.region)
+    while len(cover.open):
+        directions = _directions(graph, cover.open, reached, (high - low).clamp_min(1e-9))
         top = directions.clamp_min(0) @ cover.open.high.T + directions.clamp_max(0) @ cover.open.low.T
         # How little of the way from what is proven to what is reached has to be proven, 0 when it is all: the parts lie
         # beyond what is reached; (directions, parts).
-        least = reach.least(directions)
+        least = reached.least(directions, STARTS, PUSHES, SHRINK)
         proven = directions.clamp_min(0) @ low + directions.clamp_max(0) @ high
         distance = (least[:, None] - top) / (least - proven).clamp_min(1e-12)[:, None]
         if bool((distance.amax(0) > 0).all()):
@@ -89,8 +90,6 @@ def forbidden(root: Root, neck: Bottleneck, rows: Tensor, shift: Tensor) -> tupl
         near = (~(distance.amax(0) > 0) & (_sizes(cover.open, low, high) > FINEST)).nonzero()[:, 0]
         if not len(near) or cover.visited > 2 * BOXES or not cover.halve(near):
             return None
-        if not len(cover.open):
-            break
     return low.new_zeros((0, len(low))), low.new_zeros(0)
 
 
@@ -128,7 +127,7 @@ def _unsafe(graph: Graph, low: Tensor, high: Tensor) -> Cover:
     return cover
 
 
-def _directions(graph: Graph, unsafe: Boxes, reach: _Reach, width: Tensor) -> Tensor:
+def _directions(graph: Graph, unsafe: Boxes, reached: Reached, width: Tensor) -> Tensor:
     """Candidates: every single value up and down, each output's gradient where it fails, and away from the middle."""
     middle = 0.5 * (unsafe.low + unsafe.high)
     with torch.enable_grad():
@@ -136,7 +135,7 @@ def _directions(graph: Graph, unsafe: Boxes, reach: _Reach, width: Tensor) -> Te
         outputs = graph(y)
         gradients = [torch.autograd.grad(outputs[:, j].sum(), y, retain_graph=True)[0] for j in range(outputs.shape[1])]
     unit = torch.eye(len(width), dtype=width.dtype)
-    found = [unit, -unit, (reach.values.mean(0) - middle.mean(0))[None] / width]
+    found = [unit, -unit, (reached.values.mean(0) - middle.mean(0))[None] / width]
     for j, gradient in enumerate(gradients):
         failing = outputs[:, j] <= 0
         if bool(failing.any()):
@@ -144,33 +143,3 @@ def _directions(graph: Graph, unsafe: Boxes, reach: _Reach, width: Tensor) -> Te
     scaled = torch.cat(found).detach()
     scaled = scaled[scaled.abs().amax(1) > 0]
     return scaled / scaled.abs().amax(1, keepdim=True) / width
-
-
-class _Reach:
-    """What the live neurons are at points of the ball: random vertices, and vertices pushed along a direction."""
-
-    def __init__(self, root: Root, neck: Bottleneck) -> None:
-        self.part, self.live = root.graph.upto(neck.relu).to(torch.float32), neck.live
-        down, up = (side.to(torch.float32) for side in root.region.box())
-        center = root.region.center.to(torch.float32)
-        self.low, self.high = center - down, center + up
-        coin = torch.rand((SAMPLES, center.shape[1]), generator=torch.Generator().manual_seed(0)) < 0.5
-        self.points = torch.cat([center, torch.where(coin, self.low, self.high)])
-        self.values = self._at(self.points).double()
-
-    def _at(self, x: Tensor) -> Tensor:
-        return self.part(x.reshape(-1, *self.part.input_shape)).flatten(1)[:, self.live]
-
-    def least(self, directions: Tensor) -> Tensor:
-        """The least w·y that was met, on the way down the gradients from a few points."""
-        best, start = (self.values @ directions.T).topk(STARTS, dim=0, largest=False)
-        x, w = self.points[start.flatten()], directions.float().repeat(STARTS, 1)
-        least = best[0]
-        for step in range(PUSHES):
-            with torch.enable_grad():
-                x = x.detach().requires_grad_(True)
-                (gradient,) = torch.autograd.grad((self._at(x) * w).sum(), x)
-            x = (x.detach() - (self.high - self.low) * 0.8**step * gradient.sign()).clamp(self.low, self.high)
-            met = (self._at(x).double() * w.double()).sum(1).reshape(STARTS, -1).amin(0)
-            least = torch.minimum(least, met)
-        return least

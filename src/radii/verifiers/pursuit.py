@@ -239,13 +239,8 @@ class Pursuit:
         net = condense(root)
         rows = objectives(root, net, self.margins.rows[undecided], shift[undecided])
         log = None if self.recorder is None else self.recorder.margins(net, undecided)
-        tree = Tree(Problem.of(net, rows), goal, log=log)
-        if len(undecided):
-            tree.start()
-        else:
-            tree.open = tree.problem.roots()
         self.meter.nodes += len(self.margins.rows)
-        return tree
+        return Tree.started(Problem.of(net, rows), goal, log)
 
     def _narrow(self, root: Root, settled: int, goal: float) -> Tree | None:
         """The tree of what a bottleneck's few values must not be, if there is one; no evidence is kept of that.
@@ -269,13 +264,8 @@ class Pursuit:
         rows[:, neck.live] = found[0]
         asked = objectives(root, net, rows, found[1], neck.relu)
         asked = replace(asked, m=asked.m[:, : early.size])
-        tree = Tree(Problem.of(early, asked), goal)
-        if len(rows):
-            tree.start()
-        else:
-            tree.open = tree.problem.roots()
         self.meter.nodes += len(rows)
-        return tree
+        return Tree.started(Problem.of(early, asked), goal)
 
     def _work(self, tree: Growing[Any], until: float | None, nodes: int | None = None, whole: bool = True) -> bool:
         """Runs a tree until it is done or has used its share; learns from it what can be learnt.

@@ -8,32 +8,27 @@ layer on, every neuron whose other sign no sampled point attains becomes an obje
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from radii.bounds.condense import Condensed, Rows, condense, truncated
 from radii.bounds.nodes import Nodes, Problem, best_splits, fix
-from radii.bounds.region import Region
 from radii.bounds.root import Root, bound_root
 from radii.bounds.rounding import U64
 from radii.evidence.log import TreeLog
 from radii.evidence.record import Recorder
-from radii.models.graph import Graph
+from radii.verifiers.reached import Reached
 from radii.verifiers.tree import Tree
 
 INTERVAL_SHARE = 0.5  # of the nodes that a sign may cost, what an end of an interval may cost
 HOPELESS = 0.75  # of the neurons of a layer: with more signs that could not be proven it does not help
 SLACK = 0.1  # of the way from the bound to the value seen, what need not be proven
-EARLIER, MOST = (
-    0.5,
-    8.0,
-)  # early layers have few neurons before them and cheap nodes: a sign may cost more, ×MOST at most
+EARLIER = 0.5  # power of (all neurons / those before a layer), times which its signs may cost: early nodes are cheap
+MOST = 8.0  # of that
 SHARED = 50.0  # times more, at most, for few objectives that share a layer's nodes
 WORST = 0.15  # of the open nodes of an objective, those that are split next: its bound is that of the worst
 BATCH = 192
-SAMPLES = 64
 PUSHES = 4
 
 
@@ -47,7 +42,6 @@ def settle_signs(
     neuron of a layer has its sign, the layers after it will not do better.
     """
     known = {k: (v.low.clone(), v.high.clone()) for k, v in root.lines.items()}
-    attained = _Attained(root.graph, root.region)
     done: set[int] = set()
     while True:
         net = condense(root)
@@ -59,7 +53,9 @@ def settle_signs(
         relu, which, block = rest[0]
         done.add(relu)
         more = cap * min(MOST, (net.size / block[0]) ** EARLIER)
-        low, high, failed = _prove_layer(net, block, attained.of(relu, which), go_on, (more, more * least), recorder)
+        low, high, failed = _prove_layer(
+            net, block, _attained(root, relu, which), go_on, (more, more * least), recorder
+        )
         for k, v in root.lines.items():
             known[k] = (v.low, v.high)
         ends = root.lines[relu].low.clone(), root.lines[relu].high.clone()
@@ -159,41 +155,8 @@ def _lower(problem: Problem, bound: Tensor, nodes: Nodes) -> None:
         bound.scatter_reduce_(0, nodes.objective, value.nan_to_num(nan=-torch.inf), "amin")
 
 
-@dataclass(eq=False)
-class _Attained:
-    """Which signs pre-activations take at points of the ball: random vertices, and points pushed by gradients."""
-
-    graph: Graph
-    region: Region
-
-    def of(self, relu: int, which: Tensor) -> tuple[Tensor, Tensor]:
-        """The least and the largest value of each of these neurons of a ReLU node that was seen."""
-        before = self.graph.nodes[relu].inputs[0]
-        part = self.graph.upto(before).to(torch.float32)
-        generator = torch.Generator().manual_seed(0)
-        down, up = (side.to(torch.float32) for side in self.region.box())
-        center = self.region.center.to(torch.float32)
-        coin = torch.rand((SAMPLES, center.shape[1]), generator=generator) < 0.5
-        values = self._values(part, torch.where(coin, center - down, center + up))[:, which]
-        least, largest = values.amin(0), values.amax(0)
-        for sign in (1.0, -1.0):
-            start = torch.argmax(sign * values, 0)
-            x = torch.where(coin, center - down, center + up)[start]
-            for _ in range(PUSHES):
-                x, at = self._push(part, x, which, sign, (center - down, center + up))
-                least, largest = torch.minimum(least, at), torch.maximum(largest, at)
-        return least.double(), largest.double()
-
-    def _values(self, part: Graph, x: Tensor) -> Tensor:
-        return part(x.reshape(-1, *self.graph.input_shape)).flatten(1)
-
-    def _push(
-        self, part: Graph, x: Tensor, which: Tensor, sign: float, box: tuple[Tensor, Tensor]
-    ) -> tuple[Tensor, Tensor]:
-        """Each point moved to the vertex that raises (or lowers) its own neuron, and the neuron's value there."""
-        with torch.enable_grad():
-            x = x.detach().requires_grad_(True)
-            value = self._values(part, x).gather(1, which[:, None]).sum()
-            (gradient,) = torch.autograd.grad(value, x)
-        moved = torch.where(sign * gradient > 0, box[1], torch.where(sign * gradient < 0, box[0], x.detach()))
-        return moved, self._values(part, moved).gather(1, which[:, None])[:, 0].detach()
+def _attained(root: Root, relu: int, which: Tensor) -> tuple[Tensor, Tensor]:
+    """The least and the largest value of each of these neurons of a ReLU node that was seen."""
+    seen = Reached(root.graph, root.graph.nodes[relu].inputs[0], which, root.region)
+    unit = torch.eye(len(which), dtype=torch.float64)
+    return seen.least(unit, 1, PUSHES), -seen.least(-unit, 1, PUSHES)

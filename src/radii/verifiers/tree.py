@@ -35,6 +35,16 @@ class Tree(Growing[Nodes]):
     minimisers: Tensor | None = None  # where the last bounded nodes had their least values: points to attack from
     log: TreeLog | None = None  # hears of every bounded node, for evidence
 
+    @staticmethod
+    def started(problem: Problem, goal: float, log: TreeLog | None = None) -> Tree:
+        """A tree with its roots bounded; without objectives it has none, and is done."""
+        tree = Tree(problem, goal, log=log)
+        if len(problem.fine.objectives.b):
+            tree.start()
+        else:
+            tree.open = problem.roots()
+        return tree
+
     def start(self) -> None:
         """Bounds the roots."""
         self.open = self._bound(self.problem.roots(), FIRST_STEPS)
