@@ -7,7 +7,8 @@ Without a part named, all of them run. `--bar`: the first correctly classified t
 `--vibecheck`: the first of them by binary search with vibecheck (scripts/setup_vibecheck.sh installs it), at the same
 CPU seconds an image. `--curves`: mean gaps of deep networks over growing budgets. `--growth`: cost over images, width
 and depth. `--envelope`: attack and linear bounds for the whole MNIST test set. CPU seconds, one thread an image,
-`--workers` images at a time. Every figure is kept in build/bench_engine.json and written to docs/bench.md.
+`--workers` images at a time. Every figure is kept in build/bench_engine.json and written to docs/bench.md; a run of all
+parts begins with an empty file, a run of some replaces those.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from itertools import pairwise
 from multiprocessing import get_context
@@ -34,7 +35,6 @@ from radii.bounds.root import bound_root
 from radii.decide import Budget
 from radii.models import Classifier
 from radii.problem import LINF, Classification, Instance, Query, Radius, Status, Verdict
-from radii.search import KBinary
 from radii.search.grid import Grid
 from radii.verifiers.command import TEMPLATES, Command
 from radii.verifiers.envelope import Envelope
@@ -55,12 +55,13 @@ BAR: dict[str, tuple[float | None, float | None, float | None]] = {
     "convSmallRELU__Point": (None, None, 0.50),
     "resnet_4b_standard": (None, None, 0.60),
 }
+HARD = {name for name, (_, _, gap) in BAR.items() if gap is not None}
 MEMORY = 6 * 2**30
 GRID = Grid.steps(0.001, 0.399, 0.002)
 PEER = ROOT / ".venv-vibecheck" / "bin" / "vibecheck"
-PEER_NETWORK, PEER_RATIO = "mnist-net_256x2", 1 / 30
+PEER_NETWORK, PEER_RATIO, PEER_SHARE = "mnist-net_256x2", 1 / 30, 1 / 4
 DEEP = ("mnist-net_256x4", "mnist_relu_9_100", "mnist_relu_6_200", "convSmallRELU__DiffAI", "convSmallRELU__Point")
-PEER_IMAGES = {name: 10 if name in DEEP else 8 if name == PEER_NETWORK else 3 for name in BAR if "resnet" not in name}
+PEER_IMAGES = {name: 10 if name in DEEP else 8 if name == PEER_NETWORK else 5 for name in BAR if "resnet" not in name}
 BUDGETS = (10.0, 30.0, 60.0, 120.0)
 
 
@@ -72,10 +73,13 @@ def main() -> int:
         return 2
     parts = {"bar": run_bar, "growth": run_growth, "envelope": run_envelope}
     parts |= {"vibecheck": run_vibecheck, "curves": run_curves}
-    named = [name for name in parts if getattr(options, name)] or list(parts)
+    named = [name for name in parts if getattr(options, name)]
+    if not named:
+        options.out.unlink(missing_ok=True)
     run = {"machine": machine(), "quick": options.quick, "seconds": options.seconds, "workers": options.workers}
-    keep(options.out, "run", run)
-    missed = [name for name in named if not parts[name](options)]
+    keep(options.out, "run", run | {"parts": named})
+    with ProcessPoolExecutor(options.workers, get_context("spawn"), warm_up, (options.data,)) as options.pool:
+        missed = [name for name in named or parts if not parts[name](options)]
     peak = keep(options.out, "run", {})["run"].get("peak_memory", 0)
     write_page(options.out, options.page)
     print(f"peak memory of a process {peak / 2**30:.2f} GiB; figures in {options.out}, table in {options.page}")
@@ -89,23 +93,28 @@ def warm_up(data: Path) -> None:
     Native().measure(classifier, instances, Classification(), LINF, Budget(None, nodes=100), tolerance=0.002)
 
 
-def spread(work: Callable[..., list[Any]], name: str, instances: list[Instance], options: argparse.Namespace) -> Any:
+def spread(
+    work: Callable[..., list[Any]], name: str, instances: list[Instance], options: argparse.Namespace, size: int
+) -> list[Any]:
     """`work(data, name, part, seconds)` on parts of the instances, in processes of their own; all results in order."""
-    size = max(1, -(-len(instances) // (2 * options.workers)))
     parts = [instances[k : k + size] for k in range(0, len(instances), size)]
-    with ProcessPoolExecutor(options.workers, get_context("spawn"), warm_up, (options.data,)) as pool:
-        jobs = [pool.submit(watched, work, options.data, name, part, options.seconds) for part in parts]
-        done = [job.result() for job in jobs]
-    known = keep(options.out, "run", {})["run"].get("peak_memory", 0)
-    keep(options.out, "run", {"peak_memory": max([known, *(peak for _, peak in done)])})
-    return [result for results, _ in done for result in results]
+    found = in_processes(options, work, [(options.data, name, part, options.seconds) for part in parts])
+    return [result for results in found for result in results]
 
 
-def watched(
-    work: Callable[..., list[Any]], data: Path, name: str, part: list[Instance], seconds: float
-) -> tuple[list[Any], int]:
-    """What some work gives, and the most memory its process has held."""
-    return work(data, name, part, seconds), peak_memory()
+def in_processes(options: argparse.Namespace, work: Callable[..., Any], calls: list[tuple[Any, ...]]) -> Iterator[Any]:
+    """What every call gives, in order and as soon as it is there; the most memory of a process is kept."""
+    jobs = [options.pool.submit(watched, work, *call) for call in calls]
+    for job in jobs:
+        result, peak = job.result()
+        known = keep(options.out, "run", {})["run"].get("peak_memory", 0)
+        keep(options.out, "run", {"peak_memory": max(known, peak)})
+        yield result
+
+
+def watched(work: Callable[..., Any], *call: Any) -> tuple[Any, int]:
+    """What a call gives, and the most memory its process has held."""
+    return work(*call), peak_memory()
 
 
 def arguments() -> argparse.Namespace:
@@ -132,7 +141,8 @@ def image_count(name: str, options: argparse.Namespace) -> int:
 
 def measure(name: str, instances: list[Instance], options: argparse.Namespace) -> list[Radius]:
     """Radii by direct search within the budget, several images at a time."""
-    found: list[Radius] = spread(measure_part, name, instances, options)
+    together = 1 if name in HARD else 5  # what takes the whole budget leaves no core idle; the rest shares attacks
+    found: list[Radius] = spread(measure_part, name, instances, options, together)
     return found
 
 
@@ -236,7 +246,7 @@ def run_vibecheck(options: argparse.Namespace) -> bool:
             (r.lower, r.upper, r.cost.cpu_seconds) for r in measure(name, instances, options)
         ]
         rows = []
-        theirs_all = spread(search_part, name, instances, options)
+        theirs_all = spread(search_part, name, instances, options, 1)
         for instance, (low, high, cpu), (lower, upper, spent, queries) in zip(instances, ours, theirs_all):
             rows.append([instance.index, low, high, cpu, lower, upper, spent])
             print(
@@ -303,48 +313,72 @@ def search_part(
 def search_with(
     peer: Command, classifier: Classifier, instance: Instance, seconds: float
 ) -> tuple[float | None, float | None, float, int]:
-    """One image's ends, CPU seconds and queries."""
-    machine, spent = KBinary(GRID), 0.0
-    while not machine.done and spent < seconds:
-        for position in machine.ask():
-            query = Query(instance, GRID[position])
-            (answer,) = peer.decide(classifier, [query], Budget(max(1.0, seconds - spent), MEMORY))
-            if answer.verdict is Verdict.UNKNOWN:
-                print(f"  vibecheck at {GRID[position]}: {answer.reason} {answer.detail[:100]}", file=sys.stderr)
-            machine.tell(position, answer.verdict, answer.reason)
-            spent += answer.cpu_seconds
-    return machine.lower, machine.upper, spent, machine.counts.queries
+    """One image's ends, CPU seconds and queries.
+
+    Kind to the peer: no query may use up more than its share of the budget, and where one has no answer the search
+    goes on below it for the lower end first, then above it for the upper one.
+    """
+    answers: dict[int, Verdict] = {}
+    robust, broken, spent = -1, len(GRID), 0.0
+    for beyond_unknown in (Verdict.BROKEN, Verdict.ROBUST):
+        low, high = robust, broken
+        while high - low > 1 and spent < seconds:
+            middle = (low + high) // 2
+            if middle not in answers:
+                limit = max(1.0, min(seconds - spent, PEER_SHARE * seconds))
+                (answer,) = peer.decide(classifier, [Query(instance, GRID[middle])], Budget(limit, MEMORY))
+                answers[middle], spent = answer.verdict, spent + answer.cpu_seconds
+            verdict = answers[middle]
+            robust = max(robust, middle) if verdict is Verdict.ROBUST else robust
+            broken = min(broken, middle) if verdict is Verdict.BROKEN else broken
+            if (beyond_unknown if verdict is Verdict.UNKNOWN else verdict) is Verdict.BROKEN:
+                high = middle
+            else:
+                low = middle
+    lower, upper = GRID[robust] if robust >= 0 else None, GRID[broken] if broken < len(GRID) else None
+    return lower, upper, spent, len(answers)
 
 
 def run_growth(options: argparse.Namespace) -> bool:
     """CPU seconds over the number of images, the width and the depth of networks."""
-    from bench_growth import depths, trained, widths
+    from bench_growth import depths, widths
 
-    warm_up(options.data)
-    limit = min(options.seconds, 10.0)
+    limit, images = min(options.seconds, 10.0), 3 if options.quick else 10
+    counts = (1, 10) if options.quick else (1, 10, 100)
+    shapes = [("width", size, hidden) for size, hidden in widths(options.quick)]
+    shapes += [("depth", size, hidden) for size, hidden in depths(options.quick)]
     found: dict[str, Any] = {"seconds": limit, "images": [], "width": [], "depth": [], "neurons": []}
-    classifier = network(options.data, PEER_NETWORK)
-    for count in (1, 10) if options.quick else (1, 10, 100):
-        radii = measure_within(classifier, correct(options.data, PEER_NETWORK, count), limit)
-        found["images"].append([count, *cost(radii)])
-    data = mnist(options.data, "train")
-    for axis, shapes in (("width", widths(options.quick)), ("depth", depths(options.quick))):
-        for size, hidden in shapes:
-            net = trained(data, hidden)
-            right = np.flatnonzero(net.predict(data.x[:200].reshape(200, -1)) == data.y[:200])[
-                : 3 if options.quick else 10
-            ]
-            instances = [Instance(data.x[i].reshape(net.input_shape), int(data.y[i]), int(i)) for i in right]
-            radii = measure_within(net, instances, limit)
-            found[axis].append([size, *cost(radii)])
-            found["neurons"] += [
-                [undecided(net, i, r), r.cost.cpu_seconds, r.status is Status.CLOSED] for i, r in zip(instances, radii)
-            ]
+    for count, row in zip(counts, in_processes(options, grow_images, [(options.data, n, limit) for n in counts])):
+        found["images"].append([count, *row])
+    calls = [(options.data, hidden, images, limit) for _, _, hidden in shapes]
+    for (axis, size, _), (row, neurons) in zip(shapes, in_processes(options, grow_network, calls)):
+        found[axis].append([size, *row])
+        found["neurons"] += neurons
     for axis in ("images", "width", "depth"):
         for size, cpu, closed, gap, nodes in found[axis]:
             print(f"{axis:7}{size:5}  {cpu:8.2f} CPU s an image  closed {closed:.2f}  gap {gap:.3f}  {nodes:.0f} nodes")
     keep(options.out, "growth", found)
     return True
+
+
+def grow_images(data: Path, count: int, limit: float) -> list[float]:
+    """What so many images of one network cost at once."""
+    return cost(measure_within(network(data, PEER_NETWORK), correct(data, PEER_NETWORK, count), limit))
+
+
+def grow_network(
+    data: Path, hidden: tuple[int, ...], images: int, limit: float
+) -> tuple[list[float], list[list[float]]]:
+    """What a network of this shape costs; its images' undecided neurons, seconds and whether they are closed."""
+    from bench_growth import trained
+
+    train = mnist(data, "train")
+    net = trained(train, hidden)
+    right = np.flatnonzero(net.predict(train.x[:200].reshape(200, -1)) == train.y[:200])[:images]
+    instances = [Instance(train.x[i].reshape(net.input_shape), int(train.y[i]), int(i)) for i in right]
+    radii = measure_within(net, instances, limit)
+    neurons = [[undecided(net, i, r), r.cost.cpu_seconds, r.status is Status.CLOSED] for i, r in zip(instances, radii)]
+    return cost(radii), neurons
 
 
 def measure_within(classifier: Classifier, instances: list[Instance], seconds: float) -> list[Radius]:
@@ -373,22 +407,19 @@ def cost(radii: list[Radius]) -> list[float]:
 
 def run_envelope(options: argparse.Namespace) -> bool:
     """Attack from above and linear bounds from below for the whole test set; images a second."""
-    warm_up(options.data)
     name = (options.network or [PEER_NETWORK])[0]
-    classifier = network(options.data, name)
-    images = mnist(options.data, "test")
-    count = options.images or (1000 if options.quick else len(images))
-    started, cpu, radii = time.perf_counter(), time.process_time(), []
-    for start in range(0, count, 250):
-        part = images[start : min(start + 250, count)]
-        batch = [Instance(i.x.reshape(classifier.input_shape), i.label, i.index) for i in part]
-        radii += Envelope().measure(classifier, batch, Classification(), LINF, Budget(), tolerance=0.002)
-        rate = len(radii) / (time.process_time() - cpu)
-        print(f"  {len(radii)} of {count} images, {rate:.1f} a CPU second", file=sys.stderr, flush=True)
+    count = options.images or (1000 if options.quick else len(mnist(options.data, "test")))
+    started, cpu = time.perf_counter(), 0.0
+    radii: list[Radius] = []
+    calls = [(options.data, name, start, min(start + 250, count)) for start in range(0, count, 250)]
+    for part, spent in in_processes(options, envelope_part, calls):
+        radii, cpu = radii + part, cpu + spent
+        rate = len(radii) / (time.perf_counter() - started)
+        print(f"  {len(radii)} of {count} images, {rate:.1f} a second", file=sys.stderr, flush=True)
     right = [r for r in radii if not r.misclassified]
     result = {
         "images": len(radii),
-        "cpu_seconds": time.process_time() - cpu,
+        "cpu_seconds": cpu,
         "wall_seconds": time.perf_counter() - started,
         "wrong": len(radii) - len(right),
         "with_lower": sum(r.lower is not None for r in right),
@@ -408,6 +439,14 @@ def run_envelope(options: argparse.Namespace) -> bool:
     for epsilon, low, high in result["robust_accuracy"]:
         print(f"  robust accuracy at {epsilon}: between {low:.4f} and {high:.4f}")
     return True
+
+
+def envelope_part(data: Path, name: str, start: int, stop: int) -> tuple[list[Radius], float]:
+    """Radii of some test images by attack and linear bounds, and their CPU seconds."""
+    classifier, cpu = network(data, name), time.process_time()
+    batch = [Instance(i.x.reshape(classifier.input_shape), i.label, i.index) for i in mnist(data, "test")[start:stop]]
+    radii = Envelope().measure(classifier, batch, Classification(), LINF, Budget(), tolerance=0.002)
+    return radii, time.process_time() - cpu
 
 
 def _holds(radius: Radius, epsilon: float) -> bool:

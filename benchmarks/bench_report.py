@@ -52,8 +52,16 @@ def _head(run: dict[str, Any]) -> str:
         f" on one thread an image, {run.get('workers', 1)} images at a time, of {it['processor']}, {it['cores']} cores,"
         f" {it['system']}, Python {it['python']},"
         f" torch {it['torch']}, {it['date']}.{held} Kernels are compiled"
-        " before the clock starts."
+        f" before the clock starts. {_whole(run)}"
     )
+
+
+def _whole(run: dict[str, Any]) -> str:
+    """Whether one command gave all figures, and with which code."""
+    code = f" of commit {run['machine']['commit']}" if run["machine"].get("commit") else ""
+    if run.get("parts"):
+        return f"The last run{code} was of some parts only: {', '.join(run['parts'])}."
+    return f"All parts come from one run{code}."
 
 
 def _bar(rows: dict[str, Any]) -> str:
@@ -107,8 +115,9 @@ def _peer(results: dict[str, Any]) -> str:
     seconds = " or ".join(sorted({f"{r['seconds']:g}" for r in results.values()}))
     return (
         f"## Beside vibecheck\n\nThe same images, {seconds} CPU seconds an image. vibecheck by binary search over"
-        " 0.001 … 0.399 in steps of 0.002, one process a query; each query may use what is left of the image's"
-        " budget. A grid step is also what it can leave open at best.\n\n" + markdown(header, table)
+        " 0.001 … 0.399 in steps of 0.002, one process a query; a query may use a quarter of the image's"
+        " budget, and where it has no answer the search goes on below it, then above. A grid step is also what it can"
+        " leave open at best.\n\n" + markdown(header, table)
     )
 
 
@@ -145,14 +154,15 @@ def _envelope(results: dict[str, Any]) -> str:
         rate = r["images"] / r["wall_seconds"]
         table = [[f"{e:g}", f"{low:.4f}", f"{high:.4f}"] for e, low, high in r["robust_accuracy"]]
         blocks.append(
-            f"{name}: {r['images']} test images in {r['cpu_seconds']:.0f} CPU s, {rate:.1f} a second; {r['wrong']}"
+            f"{name}: {r['images']} test images in {r['cpu_seconds']:.0f} CPU s, {rate:.1f} a second by the"
+            f" clock; {r['wrong']}"
             f" misclassified, {r['with_upper']} with an upper and {r['with_lower']} with a lower end, {r['closed']}"
             f" closed, median lower/upper {r['median_ratio']:.2f}.\n\n"
             + markdown(["ε", "robust accuracy, proven", "not refuted"], table)
         )
     return (
-        "## The whole test set\n\nAttack from above, linear bounds from below, no branching (`verifier: envelope`).\n\n"
-        + "\n\n".join(blocks)
+        "## The whole test set\n\nAttack from above, linear bounds from below, no branching (`verifier: envelope`), all"
+        " workers at once.\n\n" + "\n\n".join(blocks)
     )
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import resource
+import subprocess
 import time
 from functools import lru_cache
 from pathlib import Path
@@ -40,7 +41,14 @@ def machine() -> dict[str, Any]:
         "torch": torch.__version__,
         "threads": torch.get_num_threads(),
         "date": time.strftime("%Y-%m-%d"),
+        "commit": commit(),
     }
+
+
+def commit() -> str | None:
+    """The state of the code that is measured; None outside a clone."""
+    asked = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True)
+    return asked.stdout.strip() or None
 
 
 def peak_memory() -> int:
