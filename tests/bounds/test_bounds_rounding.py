@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.bounds.balls import dense_graph, exact_curves, least, region
 
+from radii.bounds.again import bound_again
 from radii.bounds.backward import Lines, backward
 from radii.bounds.condense import condense, objectives
 from radii.bounds.lowered import lower
@@ -47,17 +49,21 @@ def above(value: Fraction) -> float:
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
-def grown(layers, center: float, epsilon: float):
-    """The exact curves on the ball, and the engine's root there."""
+def grown(layers, center: float, epsilon: float, larger: float = 1.0):
+    """The exact curves on the ball, and the engine's root there, from that of a ball so many times larger if any."""
     low, high = Fraction(center) - Fraction(epsilon), Fraction(center) + Fraction(epsilon)
-    return exact_curves(layers, low, high), bound_root(dense_graph(layers), region([center], epsilon))
+    root = bound_root(dense_graph(layers), region([center], larger * epsilon))
+    if larger > 1.0:
+        root = bound_again(replace(root, condensed=condense(root)), region([center], epsilon))
+    return exact_curves(layers, low, high), root
 
 
 @given(st.integers(0, 10**6), st.sampled_from([(1, 4, 2), (1, 4, 3, 2), (1, 3, 3, 3, 2)]), st.floats(1e-9, 1.0))
+@pytest.mark.parametrize("larger", [1.0, 2.0])
 @settings(max_examples=40)
-def test_no_bound_is_above_the_exact_minimum(seed, widths, epsilon):
+def test_no_bound_is_above_the_exact_minimum(larger, seed, widths, epsilon):
     layers = nasty(seed, widths)
-    curves, root = grown(layers, 0.5, epsilon)
+    curves, root = grown(layers, 0.5, epsilon, larger)
     unit = np.eye(max(widths))
     for curve, lines in zip(curves, root.lines.values()):
         for j in range(lines.low.shape[1]):
@@ -72,11 +78,12 @@ def test_no_bound_is_above_the_exact_minimum(seed, widths, epsilon):
 
 
 @given(st.integers(0, 10**6), st.sampled_from([(1, 4, 2), (1, 4, 3, 2)]), st.floats(1e-6, 1.0))
+@pytest.mark.parametrize("larger", [1.0, 2.0])
 @settings(max_examples=40)
-def test_a_tree_never_closes_on_a_tie(seed, widths, epsilon):
+def test_a_tree_never_closes_on_a_tie(larger, seed, widths, epsilon):
     """The objective is shifted so that its exact minimum is 0 or a hair below: whatever the rounding, it stays open."""
     layers = nasty(seed, widths)
-    curves, root = grown(layers, 0.5, epsilon)
+    curves, root = grown(layers, 0.5, epsilon, larger)
     rows = torch.tensor([[1.0, -1.0]], dtype=torch.float64)
     truth = least(curves[-1], rows[0].tolist())
     for share in (0.0, 1e-3):

@@ -55,6 +55,7 @@ def test_hidden_lemmas_are_part_of_it(monkeypatch):
     """With plain trees switched off, signs of hidden neurons are proven first, and the checker proves them again."""
     monkeypatch.setattr(pursuit, "PLAIN_SHALLOW", 1)
     monkeypatch.setattr(pursuit, "PLAIN_DEEP", 1)
+    monkeypatch.setattr(pursuit, "MIXED", 2.0)  # no network is
     lemmas = 0
     for seed in range(12):
         network = relu_toy(seed, (6, 10, 10, 10, 3))

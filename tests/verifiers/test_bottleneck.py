@@ -95,6 +95,7 @@ def test_radii_found_through_bottlenecks_hold_the_exact_ones(seed, monkeypatch):
     """With plain trees switched off, the margins are asked at the bottleneck; every norm, real and float32."""
     monkeypatch.setattr(pursuit, "PLAIN_SHALLOW", 1)
     monkeypatch.setattr(pursuit, "PLAIN_DEEP", 1)
+    monkeypatch.setattr(pursuit, "MIXED", 2.0)  # no network is
     network = relu_toy(seed, SHAPES[seed % len(SHAPES)])
     instance = random_instance(network, seed, reach=0.4)
     norm = (LINF, L2, LINF, L1)[seed % 4]
@@ -113,6 +114,7 @@ def test_radii_found_through_bottlenecks_hold_the_exact_ones(seed, monkeypatch):
 def test_the_path_through_bottlenecks_is_taken(monkeypatch):
     monkeypatch.setattr(pursuit, "PLAIN_SHALLOW", 1)
     monkeypatch.setattr(pursuit, "PLAIN_DEEP", 1)
+    monkeypatch.setattr(pursuit, "MIXED", 2.0)  # no network is
     asked = []
     whole = pursuit.forbidden
     monkeypatch.setattr(pursuit, "forbidden", lambda *a: asked.append(whole(*a)) or asked[-1])
@@ -127,6 +129,7 @@ def test_evidence_goes_without_them(monkeypatch):
     """Evidence holds trees of margins only, so a run that keeps it does not ask bottlenecks, and the checker agrees."""
     monkeypatch.setattr(pursuit, "PLAIN_SHALLOW", 1)
     monkeypatch.setattr(pursuit, "PLAIN_DEEP", 1)
+    monkeypatch.setattr(pursuit, "MIXED", 2.0)  # no network is
     asked = []
     whole = pursuit.forbidden
     monkeypatch.setattr(pursuit, "forbidden", lambda *a: asked.append(a) or whole(*a))

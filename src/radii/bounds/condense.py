@@ -11,6 +11,7 @@ magnitudes, and the rounding they cause, are small. The slack bounds the roundin
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -47,15 +48,36 @@ class Condensed:
     low: Tensor  # (n,) bounds that hold on the whole ball
     high: Tensor
     where: tuple[tuple[int, Tensor], ...]  # (ReLU node, flat indices) of every block
+    outputs: Rows | None = None  # the values of the last node; a truncated network has none
 
     @property
     def size(self) -> int:
         """How many neurons are undecided."""
         return int(self.low.shape[0])
 
+    def forward(self, block: tuple[int, int]) -> Callable[[Tensor], Tensor]:
+        """The function from points of the ball, measured from its centre, to a block's pre-activations, in float32."""
+        rows = self.neurons
+        layers = [
+            tuple(part.to(torch.float32) for part in (rows.a[i:j], rows.b[i:j], rows.m[i:j, :i]))
+            for i, j in self.blocks
+            if j <= block[1]
+        ]
+
+        def run(x: Tensor) -> Tensor:
+            z, y = x, x.new_zeros((len(x), 0))
+            for a, b, m in layers:
+                z = x @ a.T + b + y @ m.T
+                y = torch.cat([y, z.relu()], 1)
+            return z
+
+        return run
+
 
 def condense(root: Root) -> Condensed:
     """The condensed network of a root with one image."""
+    if root.condensed is not None:
+        return root.condensed
     undecided: dict[int, Tensor] = {}
     for index, lines in root.lines.items():
         which = lines.unstable[0].nonzero()[:, 0]
@@ -78,12 +100,16 @@ def condense(root: Root) -> Condensed:
         torch.cat(low) if low else empty,
         torch.cat(high) if high else empty,
         tuple(undecided.items()),
+        _rows(root, undecided, starts[-1], len(root.graph.nodes) - 1, _all(root)),
     )
 
 
 def objectives(root: Root, net: Condensed, rows: Tensor, shift: Tensor, node: int | None = None) -> Rows:
     """rows·values − shift of a node (the outputs if none is named) as objectives of the condensed network."""
-    plain = _rows(root, dict(net.where), net.size, len(root.graph.nodes) - 1 if node is None else node, rows)
+    if node is None and net.outputs is not None:
+        plain = _combined(net, net.outputs, rows)
+    else:
+        plain = _rows(root, dict(net.where), net.size, len(root.graph.nodes) - 1 if node is None else node, rows)
     rounding = 4 * U64 * (plain.b.abs() + shift.abs())
     return Rows(plain.a, plain.b - shift, plain.m, plain.slack + rounding)
 
@@ -94,6 +120,22 @@ def truncated(net: Condensed, first: int) -> Condensed:
     rows = net.neurons
     early = Rows(rows.a[:first], rows.b[:first], rows.m[:first, :first], rows.slack[:first])
     return Condensed(net.region, blocks, early, net.low[:first], net.high[:first], net.where[: len(blocks)])
+
+
+def scales(rows: Rows, magnitude: Tensor, high: Tensor) -> Tensor:
+    """The largest sum of absolute terms that each row can have."""
+    return (rows.a.abs() @ magnitude + rows.b.abs() + rows.m.abs() @ high.clamp_min(0.0)) * UP
+
+
+def _combined(net: Condensed, outputs: Rows, weights: Tensor) -> Rows:
+    """weights·outputs, with its rounding in the slack."""
+    size = scales(outputs, net.region.magnitude()[0], net.high)
+    slack = weights.abs() @ (outputs.slack + gamma(len(size) + 1) * size) * UP
+    return Rows(weights @ outputs.a, weights @ outputs.b, weights @ outputs.m, slack)
+
+
+def _all(root: Root) -> Tensor:
+    return torch.eye(root.graph.nodes[-1].size, dtype=torch.float64, device=root.region.center.device)
 
 
 def _onehot(root: Root, relu: int, which: Tensor) -> Tensor:
@@ -141,6 +183,5 @@ def _nothing(root: Root) -> Rows:
 
 def charges(rows: Rows, magnitude: Tensor, high: Tensor, unit: float) -> Tensor:
     """What one unit of each row's value costs in rounding when its coefficients are rounded and used once."""
-    scale = rows.a.abs() @ magnitude + rows.b.abs() + rows.m.abs() @ high.clamp_min(0.0)
     terms = rows.m.shape[1] + 6  # a bound adds up at most one row a neuron, and the objective
-    return (gamma(terms, unit) * scale * UP + rows.slack) * UP
+    return (gamma(terms, unit) * scales(rows, magnitude, high) + rows.slack) * UP

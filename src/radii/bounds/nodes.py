@@ -306,7 +306,7 @@ def refine(problem: Problem, nodes: Nodes) -> Tensor:
         which, wanted = _positions(mask, shared=first == 0)
         if not which.shape[1]:
             continue
-        w, k = _hidden_rows(problem, nodes, which + first, first)
+        w, k = hidden_rows(problem.net, problem.fast, nodes.low, nodes.high, which + first, first)
         least = lowest_under_cut(w, k, cut, shift, problem.middle, problem.half, torch.cat([wanted, wanted], 1))
         least = torch.nan_to_num(least, nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf)
         count = which.shape[1]
@@ -341,23 +341,25 @@ def _positions(mask: Tensor, shared: bool) -> tuple[Tensor, Tensor]:
     return which, wanted.bool()
 
 
-def _hidden_rows(problem: Problem, nodes: Nodes, which: Tensor, first: int) -> tuple[Tensor, Tensor]:
+def hidden_rows(
+    net: Condensed, side: Matrices, low: Tensor, high: Tensor, which: Tensor, first: int
+) -> tuple[Tensor, Tensor]:
     """Lower linear bounds of +z and −z of some neurons of one layer: (nodes, rows, d), (nodes, rows).
 
-    `which` is (nodes, neurons), or (1, neurons) in the first layer, whose rows all nodes share.
+    The layer begins with neuron `first`; `low` and `high` are (nodes, n). `which` is (nodes, neurons), or (1, neurons)
+    in the first layer, whose rows all nodes share.
     """
-    side = problem.fast
     rows, b, charge = side.neurons.a[which], side.neurons.b[which], side.charge[which]
     b, error = torch.cat([b, -b], 1), torch.cat([charge, charge], 1) * (1.0 + 2.0**-10)
     if not first:
-        return torch.cat([rows, -rows], 1), (b - error).expand(len(nodes), -1)
+        return torch.cat([rows, -rows], 1), (b - error).expand(len(low), -1)
     v = side.neurons.m[:, :first][which]
     v = torch.cat([v, -v], 1)
-    low, high = nodes.low[:, :first], nodes.high[:, :first]
+    low, high = low[:, :first], high[:, :first]
     relaxation = _Relaxation.of(low, high)
     floor = torch.where(relaxation.unstable, (high > -low).to(low.dtype), relaxation.steep)
     u = torch.empty_like(v)
-    for start, end in reversed([b for b in problem.net.blocks if b[1] <= first]):
+    for start, end in reversed([b for b in net.blocks if b[1] <= first]):
         part = v[..., start:end]
         slope = torch.where(part > 0, floor[:, None, start:end], relaxation.steep[:, None, start:end])
         u[..., start:end] = part * slope
@@ -368,5 +370,5 @@ def _hidden_rows(problem: Problem, nodes: Nodes, which: Tensor, first: int) -> t
     a[:, which.shape[1] :] -= rows
     k = b + u @ side.neurons.b[:first] + (v.clamp_max(0.0) * relaxation.lift[:, None]).sum(-1)
     error = error + u.abs() @ side.charge[:first]
-    error = error + gamma(first + 6, U32) * (v.abs() * (relaxation.lift[:, None] + side.span[:first])).sum(-1)
+    error = error + gamma(first + 6, side.unit) * (v.abs() * (relaxation.lift[:, None] + side.span[:first])).sum(-1)
     return a, k - error * (1.0 + 2.0**-10)

@@ -105,9 +105,10 @@ def _probabilities(outputs: NDArray[np.float32]) -> bool:
 
 def _flat(classifier: Classifier, x: NDArray[np.float32]) -> bool:
     """Whether the gradients of all outputs vanish at all these inputs."""
-    point = torch.from_numpy(x).requires_grad_()
-    logits = classifier.logits(point)
-    # Random weights keep the gradients of different classes from cancelling.
-    weights = torch.from_numpy(np.random.default_rng(1).normal(size=tuple(logits.shape)).astype(np.float32))
-    gradient: Any = torch.autograd.grad((logits * weights).sum(), point)[0]
+    with torch.enable_grad():  # the caller may have switched gradients off
+        point = torch.from_numpy(x).requires_grad_()
+        logits = classifier.logits(point)
+        # Random weights keep the gradients of different classes from cancelling.
+        weights = torch.from_numpy(np.random.default_rng(1).normal(size=tuple(logits.shape)).astype(np.float32))
+        gradient: Any = torch.autograd.grad((logits * weights).sum(), point)[0]
     return not bool((gradient != 0).any())

@@ -74,7 +74,8 @@ def forbidden(root: Root, neck: Bottleneck, rows: Tensor, shift: Tensor) -> tupl
         return None
     graph = neck.after(root.graph, rows, shift)
     cover = _unsafe(graph, low, high)
-    reached = Reached(root.graph, neck.relu, neck.live, root.region)
+    part = root.graph.upto(neck.relu).to(torch.float32)
+    reached = Reached(lambda x: part(x.reshape(-1, *part.input_shape)).flatten(1)[:, neck.live], root.region)
     while len(cover.open):
         directions = _directions(graph, cover.open, reached, (high - low).clamp_min(1e-9))
         top = directions.clamp_min(0) @ cover.open.high.T + directions.clamp_max(0) @ cover.open.low.T

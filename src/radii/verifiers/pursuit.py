@@ -14,6 +14,7 @@ from typing import Any
 
 from torch import Tensor
 
+from radii.bounds.again import bound_again
 from radii.bounds.condense import condense, objectives, truncated
 from radii.bounds.deployed import float32_error
 from radii.bounds.nodes import Problem
@@ -27,7 +28,7 @@ from radii.verifiers.growing import Growing
 from radii.verifiers.ladder import Ladder
 from radii.verifiers.margins import Margins
 from radii.verifiers.meter import Meter
-from radii.verifiers.signs import settle_signs
+from radii.verifiers.signs import mixed_share, settle_signs
 from radii.verifiers.tree import Tree
 
 FIRST_SHARE = 0.06  # of the budget, for the final goal before the ladder
@@ -38,6 +39,7 @@ PASSES = (16, 50, 150)  # the same in deep networks, pass after pass: easy goals
 LEAST = 160  # times that, nodes of a layer of a deep network at least: a layer with few signs deserves them
 TRIED, NARROW = 20, 200  # times that, nodes of the tree of the margins after a pass, or of what a bottleneck leaves
 DEEP = 3  # layers with undecided neurons: with more, a first goal that looks hopeless is not settled
+MIXED = 0.4  # of the hidden neurons: with more that really take both signs, settling them buys nothing
 PLAIN_SHALLOW, PLAIN_DEEP = 600, 64  # nodes of a plain tree before hidden signs are settled
 EARLY = 100  # nodes of a tree of the margins each time a layer is settled
 GRACE = 0.01  # of the budget, for that tree when time is up
@@ -45,7 +47,7 @@ VAIN = 0.05  # of the budget, for bottlenecks from which nothing comes
 ROOTS = 4  # bisections by root bounds, whatever they cost
 REBUILD = 0.97  # a goal that shrank to this part of the tree's ball wants a new tree
 MEMORY = 2**31  # bytes of open nodes
-LARGE = 1500  # undecided neurons beyond which a tree costs more than it can prove
+LARGE = 4000  # undecided neurons beyond which a tree costs more than it can prove
 
 
 @dataclass(eq=False)
@@ -65,6 +67,7 @@ class Pursuit:
     stopped: Reason | None = None
     roots: dict[float, Root] = field(default_factory=dict)  # the best bounds known, by radius
     cap: float = CAPS[0]  # nodes a hidden sign may cost
+    mixed: bool | None = None  # whether most hidden neurons really take both signs, so that there is little to settle
     vain: float = 0.0  # share of the budget that went into bottlenecks from which nothing came
     recorder: Recorder | None = None  # hears of the trees, for evidence
 
@@ -137,10 +140,10 @@ class Pursuit:
 
     def _attempt(self, goal: float, until: float | None, nodes: int | None) -> bool:
         """Whether a goal is proven by a plain tree or, if that does not close soon, after the signs are settled."""
-        root = bound_root(self.margins.graph, self.region(goal), self._known(goal), go_on=lambda: not self.meter.over)
-        self.roots[goal] = root
+        root = self.roots[goal] = self._root(goal)
         if root.undecided > LARGE or self.meter.over:
             return self._prove_whole(root, goal)
+        root = self.roots[goal] = replace(root, condensed=condense(root))
         tree = self._tree(root, goal)
         plain = PLAIN_DEEP if len(tree.problem.net.blocks) > 2 else PLAIN_SHALLOW
         if nodes is not None and nodes <= plain:
@@ -152,7 +155,16 @@ class Pursuit:
         deep = len(tree.problem.net.blocks) > DEEP
         if deep and until is not None and not self.proven and tree.lower == 0.0:
             return False  # bounds of such a ball say nothing at all, and settling many layers is dear
-        return self._settle(root, goal, until, nodes)
+        if self.mixed is None:
+            self.mixed = len(tree.problem.net.blocks) > 2 and mixed_share(tree.problem.net) > MIXED
+        if not self.mixed:
+            return self._settle(root, goal, until, nodes)
+        if deep and until is None:
+            # Slopes of their own for the bounds of every hidden neuron: too dear for one goal of many.
+            for tighter, _, _ in settle_signs(root, partial(self._count, until=None), 0, recorder=self.recorder):
+                self.roots[goal] = tighter
+            tree = self._tree(self.roots[goal], goal)
+        return self._work(tree, until, nodes)
 
     def _settle(self, root: Root, goal: float, until: float | None, nodes: int | None) -> bool:
         """Whether a goal is proven by trees of the margins once the signs of hidden layers are settled."""
@@ -218,12 +230,15 @@ class Pursuit:
     def _within(self, until: float | None) -> bool:
         return self.meter.over is None and (until is None or self.meter.share < until)
 
-    def _known(self, goal: float) -> dict[int, tuple[Tensor, Tensor]] | None:
-        """Bounds proven on the smallest larger ball, which know what was proven on larger ones."""
+    def _root(self, goal: float) -> Root:
+        """The root of a goal, from the smallest larger ball, which knows what was proven on larger ones."""
+        self.roots = {size: root for size, root in self.roots.items() if size >= self.lower}
         larger = [size for size in self.roots if size >= goal]
-        if not larger:
-            return None
-        return {k: (v.low, v.high) for k, v in self.roots[min(larger)].lines.items()}
+        base = self.roots[min(larger)] if larger else None
+        if base is not None and base.condensed is not None:
+            return bound_again(base, self.region(goal))
+        known = None if base is None else {k: (v.low, v.high) for k, v in base.lines.items()}
+        return bound_root(self.margins.graph, self.region(goal), known, go_on=lambda: not self.meter.over)
 
     def _undecided(self, root: Root) -> tuple[Tensor, Tensor]:
         """The margins that the root's lines leave open, and what every margin has to exceed."""

@@ -5,29 +5,27 @@ No part of a proof: it says what is worth asking.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from radii.bounds.region import Region
-from radii.models.graph import Graph
 
 SAMPLES = 64
 
 
 class Reached:
-    """Some values of a node at points of one image's ball (of the box around it)."""
+    """Some values at points of one image's ball (of the box around it); `at` gives those of a batch of points."""
 
-    def __init__(self, graph: Graph, node: int, which: Tensor, region: Region) -> None:
-        self.part, self.which = graph.upto(node).to(torch.float32), which
+    def __init__(self, at: Callable[[Tensor], Tensor], region: Region) -> None:
+        self._at = at
         down, up = (side.to(torch.float32) for side in region.box())
         center = region.center.to(torch.float32)
         self.low, self.high = center - down, center + up
         coin = torch.rand((SAMPLES, center.shape[1]), generator=torch.Generator().manual_seed(0)) < 0.5
         self.points = torch.where(coin, self.low, self.high)
         self.values = self._at(self.points).double()
-
-    def _at(self, x: Tensor) -> Tensor:
-        return self.part(x.reshape(-1, *self.part.input_shape)).flatten(1)[:, self.which]
 
     def least(self, directions: Tensor, starts: int, pushes: int, shrink: float = 1.0) -> Tensor:
         """The least w·values met for each direction w, from its best points on down the gradients.

@@ -8,13 +8,15 @@ layer on, every neuron whose other sign no sampled point attains becomes an obje
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
+from radii.bounds.again import bound_again
 from radii.bounds.condense import Condensed, Rows, condense, truncated
 from radii.bounds.nodes import Nodes, Problem, best_splits, fix
-from radii.bounds.root import Root, bound_root
+from radii.bounds.root import Root
 from radii.bounds.rounding import U64
 from radii.evidence.log import TreeLog
 from radii.evidence.record import Recorder
@@ -53,19 +55,23 @@ def settle_signs(
         relu, which, block = rest[0]
         done.add(relu)
         more = cap * min(MOST, (net.size / block[0]) ** EARLIER)
-        low, high, failed = _prove_layer(
-            net, block, _attained(root, relu, which), go_on, (more, more * least), recorder
-        )
+        low, high, failed = _prove_layer(net, block, _attained(net, block), go_on, (more, more * least), recorder)
         for k, v in root.lines.items():
             known[k] = (v.low, v.high)
         ends = root.lines[relu].low.clone(), root.lines[relu].high.clone()
         ends[0][0, which] = torch.maximum(ends[0][0, which], low)
         ends[1][0, which] = torch.minimum(ends[1][0, which], high)
         known[relu] = ends
-        root = bound_root(root.graph, root.region, known, frozen=done)
+        root = bound_again(replace(root, condensed=net), root.region, known, frozen=done)
         yield root, relu, failed <= HOPELESS * root.lines[relu].low.shape[1] or len(rest) == 1
         if not go_on(0):
             return
+
+
+def mixed_share(net: Condensed) -> float:
+    """The share of the undecided neurons after the first layer that were seen to take both signs."""
+    both = [(least < 0) & (largest > 0) for least, largest in (_attained(net, block, 1) for block in net.blocks[1:])]
+    return float(torch.cat(both).double().mean()) if both else 1.0
 
 
 def _prove_layer(
@@ -115,7 +121,7 @@ def _prove_layer(
 def _prove(problem: Problem, go_on: Callable[[int], bool], caps: Tensor, log: TreeLog | None = None) -> Tensor:
     """A lower bound of min(objective, 0) for every objective, 0 where it is proven; each may cost so many nodes."""
     count = len(problem.fine.objectives.b)
-    tree = Tree(problem, torch.inf, measures=False, log=log)
+    tree = Tree(problem, torch.inf, measures=False, log=log, cuts=bool((caps > 0).any()))
     tree.start()
     assert tree.open is not None
     visited = torch.ones(count, dtype=torch.int64)
@@ -155,8 +161,8 @@ def _lower(problem: Problem, bound: Tensor, nodes: Nodes) -> None:
         bound.scatter_reduce_(0, nodes.objective, value.nan_to_num(nan=-torch.inf), "amin")
 
 
-def _attained(root: Root, relu: int, which: Tensor) -> tuple[Tensor, Tensor]:
-    """The least and the largest value of each of these neurons of a ReLU node that was seen."""
-    seen = Reached(root.graph, root.graph.nodes[relu].inputs[0], which, root.region)
-    unit = torch.eye(len(which), dtype=torch.float64)
-    return seen.least(unit, 1, PUSHES), -seen.least(-unit, 1, PUSHES)
+def _attained(net: Condensed, block: tuple[int, int], pushes: int = PUSHES) -> tuple[Tensor, Tensor]:
+    """The least and the largest value of each neuron of a block that was seen."""
+    seen = Reached(net.forward(block), net.region)
+    unit = torch.eye(block[1] - block[0], dtype=torch.float64)
+    return seen.least(unit, 1, pushes), -seen.least(-unit, 1, pushes)

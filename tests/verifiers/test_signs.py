@@ -1,0 +1,92 @@
+"""Hidden signs: settled where they hold, left alone where most neurons really take both; exact radii on both paths."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tests.bounds.balls import dense_graph, region
+
+from radii.bounds.condense import condense
+from radii.bounds.root import bound_root
+from radii.decide import Budget
+from radii.problem import L1, L2, LINF, Classification, Query, Status, Verdict
+from radii.testing import exact_radius, random_instance, relu_toy
+from radii.verifiers import pursuit
+from radii.verifiers.native import Native
+from radii.verifiers.signs import mixed_share, settle_signs
+
+SHAPES = ((4, 7, 6, 6, 3), (5, 6, 6, 5, 5, 3))
+NODES = Budget(None, nodes=20_000)  # the same steps every time
+
+
+def second_layer(rows: list[list[float]], bias: list[float]):
+    """The condensed network of relu(x), relu(x − ½) and relu(−x) on [−1, 1], followed by these neurons."""
+    first = ([[1.0], [1.0], [-1.0]], [0.0, -0.5, 0.0])
+    return condense(bound_root(dense_graph([first, (rows, bias), ([[1.0] * len(bias)], [0.0])]), region([0.0], 1.0)))
+
+
+def test_neurons_that_take_both_signs_are_told_from_those_that_do_not():
+    # relu(x) − relu(x − ½) + .05 lies in [.05, .55], and linear bounds do not see it; relu(x) − ½ takes both signs.
+    held, both = [1.0, -1.0, 0.0], [1.0, 0.0, 0.0]
+    assert [len(which) for _, which in second_layer([held, both], [0.05, -0.5]).where] == [3, 2]
+    assert mixed_share(second_layer([held, held], [0.05, 0.06])) == 0.0
+    assert mixed_share(second_layer([both, both], [-0.5, -0.4])) == 1.0
+    assert mixed_share(second_layer([held, both], [0.05, -0.5])) == 0.5
+
+
+def test_without_nodes_to_spend_slopes_alone_tighten_hidden_bounds():
+    graph = relu_toy(3, SHAPES[1]).graph.to(torch.float64)
+    root = bound_root(graph, region(torch.full((5,), 0.5), 0.3))
+    steps = [root, *(settled for settled, _, _ in settle_signs(root, lambda visited: True, 0))]
+    widths = [sum(float((v.high - v.low).sum()) for v in step.lines.values()) for step in steps]
+    assert widths[-1] < 0.999 * widths[0]
+
+
+@pytest.mark.parametrize("threshold", [0.0, 2.0])
+@pytest.mark.parametrize("seed", range(8))
+def test_radii_hold_whichever_way_is_taken(seed, threshold, monkeypatch):
+    """With plain trees kept short, all networks go on as mixed ones, or none does."""
+    monkeypatch.setattr(pursuit, "PLAIN_DEEP", 1)
+    monkeypatch.setattr(pursuit, "MIXED", threshold)
+    settled = []
+    whole = pursuit.Pursuit._settle
+    monkeypatch.setattr(pursuit.Pursuit, "_settle", lambda *a: settled.append(a) or whole(*a))
+    network = relu_toy(seed, SHAPES[seed % 2])
+    instance = random_instance(network, seed, reach=0.4)
+    norm = (LINF, L2, LINF, L1)[seed % 4]
+    exact = exact_radius(network, instance.x, instance.label, norm)
+    native = Native(effort="fast")
+    radius = native.measure(network, [instance], Classification(), norm, NODES, tolerance=1e-3, limit=3.0)[0]
+    if exact == 0:
+        assert radius.status is Status.MISCLASSIFIED
+        return
+    if threshold == 0.0:
+        assert not settled
+    assert radius.lower <= exact * (1 + 1e-9) + 1e-9
+    assert radius.upper is None or radius.upper >= exact * (1 - 1e-5) - 1e-6
+    below, beyond = (Query(instance, exact * part, norm=norm) for part in (0.9, 1.1))
+    answers = native.decide(network, [below, beyond], NODES)
+    assert answers[0].verdict is not Verdict.BROKEN
+    assert answers[1].verdict is not Verdict.ROBUST
+    if norm is LINF:
+        assert radius.status in (Status.CLOSED, Status.ROBUST)
+        assert answers[0].verdict is Verdict.ROBUST
+
+
+def test_each_way_is_taken(monkeypatch):
+    monkeypatch.setattr(pursuit, "PLAIN_DEEP", 1)
+    ways = []
+    whole = pursuit.settle_signs
+    monkeypatch.setattr(pursuit, "settle_signs", lambda *a, **k: ways.append(a[2]) or whole(*a, **k))
+    for threshold in (0.0, 2.0):
+        monkeypatch.setattr(pursuit, "MIXED", threshold)
+        for seed in range(6):
+            network = relu_toy(seed, SHAPES[1])
+            instance = random_instance(network, seed, reach=0.4)
+            exact = exact_radius(network, instance.x, instance.label, LINF)
+            Native(effort="fast").decide(network, [Query(instance, 0.97 * exact)], NODES)
+        ways.append(None)
+    mixed, settled = ways[: ways.index(None)], ways[ways.index(None) + 1 : -1]
+    assert set(mixed) == {0}
+    assert settled
+    assert 0 not in settled
