@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from radii.bounds.backward import Lines
-from radii.bounds.condense import Condensed, Rows, scales
+from radii.bounds.condense import Condensed, Rows, scales, stack
 from radii.bounds.nodes import Matrices, hidden_rows
 from radii.bounds.region import Region
 from radii.bounds.root import Root
@@ -67,7 +67,7 @@ def multiply_out(net: Condensed) -> Condensed:
     kept = (net.low < 0) & (net.high > 0)
     if bool(kept.all()) or net.outputs is None:
         return net
-    rows = _joined(net.neurons, net.outputs)
+    rows = stack([net.neurons, net.outputs])
     size, n = scales(rows, net.region.magnitude()[0], net.high), net.size
     active = net.low >= 0
     used = torch.cat([kept | active, kept.new_ones(len(rows.b) - n)])
@@ -94,10 +94,6 @@ def multiply_out(net: Condensed) -> Condensed:
         tuple((relu, values) for (relu, _), values in zip(net.where, which) if len(values)),
         outputs,
     )
-
-
-def _joined(neurons: Rows, outputs: Rows) -> Rows:
-    return Rows(*(torch.cat([getattr(neurons, f), getattr(outputs, f)]) for f in ("a", "b", "m", "slack")))
 
 
 def _substitute(rows: Rows, size: Tensor, given: Tensor, later: Tensor, first: int) -> None:

@@ -96,7 +96,7 @@ def condense(root: Root) -> Condensed:
     return Condensed(
         root.region.shifted(),
         tuple(pairwise(starts)),
-        _stack(parts) if parts else _nothing(root),
+        stack(parts) if parts else _nothing(root),
         torch.cat(low) if low else empty,
         torch.cat(high) if high else empty,
         tuple(undecided.items()),
@@ -162,7 +162,7 @@ def _rows(root: Root, undecided: dict[int, Tensor], size: int, start: int, rows:
                 at, which = offsets[index]
                 m[:, at : at + len(which)] = coefficients[0][:, which]
         out.append(_from_center(root.region, Rows(part.a[0], part.c[0], m, part.error[0])))
-    return _stack(out)
+    return stack(out)
 
 
 def _from_center(region: Region, rows: Rows) -> Rows:
@@ -172,7 +172,8 @@ def _from_center(region: Region, rows: Rows) -> Rows:
     return Rows(rows.a, rows.b + rows.a @ center, rows.m, (rows.slack + rounding) * UP)
 
 
-def _stack(parts: list[Rows]) -> Rows:
+def stack(parts: list[Rows]) -> Rows:
+    """All rows of several batches."""
     return Rows(*(torch.cat([getattr(p, f) for p in parts]) for f in ("a", "b", "m", "slack")))
 
 
