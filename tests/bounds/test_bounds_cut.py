@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -97,3 +101,37 @@ def test_a_cut_of_zeros_changes_nothing():
     plain = (w * middle).sum(-1) + k - (w.abs() * half).sum(-1)
     bound = lowest_under_cut(w, k, torch.zeros_like(g), -torch.ones_like(c), middle, half)
     assert torch.allclose(bound, plain)
+
+
+SMALL = """
+import torch
+from radii.bounds.cut import lowest_under_cut
+ones = torch.ones
+lowest_under_cut(ones(1, 1, 2), ones(1, 1), ones(1, 2), ones(1), ones(2), ones(2))
+"""
+
+
+def test_a_second_process_finds_the_compiled_kernel(tmp_path):
+    """Compiling takes seconds: a process that does it again would pay them at every command."""
+    pytest.importorskip("numba")
+    kept = []
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", SMALL], check=True, env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)})
+        kept.append(sorted(p.name for p in tmp_path.rglob("*.nbc")))
+    assert kept[0]
+    assert kept[0] == kept[1]
+
+
+def test_a_kernel_that_cannot_be_kept_is_compiled_all_the_same(monkeypatch):
+    numba = pytest.importorskip("numba")
+    from radii.bounds import _cut_kernel
+
+    whole = numba.njit
+
+    def nowhere(**options: object) -> object:
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return whole(**options)
+
+    monkeypatch.setattr(_cut_kernel.numba, "njit", nowhere)
+    assert _cut_kernel.compiled(lambda x: x + 1)(2) == 3

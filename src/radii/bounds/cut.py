@@ -11,7 +11,6 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 import torch
@@ -79,84 +78,6 @@ def _torch(w: Tensor, k: Tensor, g: Tensor, c: Tensor, middle: Tensor, half: Ten
 def _kernel() -> Callable[..., None] | None:
     if importlib.util.find_spec("numba") is None:
         return None
-    import numba
-
-    # Sums may be reordered (the charged γ holds for any order); NaN and infinity keep their meaning.
-    flags = {"reassoc", "contract", "nsz", "arcp"}
-    compiled: Callable[[Callable[..., Any]], Callable[..., Any]] = numba.njit(cache=True, fastmath=flags, nogil=True)
-
-    @compiled
-    def pieces(ws: Any, gs: Any, at: Any) -> Any:
-        value = at - at
-        slope = at - at
-        for i in range(ws.shape[0]):
-            mixed = ws[i] + at * gs[i]
-            value += abs(mixed)
-            slope += gs[i] if mixed > 0 else -gs[i]
-        return value, slope
-
-    @compiled
-    def run(
-        w: Any, k: Any, g: Any, c: Any, middle: Any, half: Any, wanted: Any, rounding: float, steps: int, out: Any
-    ) -> None:
-        # Numbers of the arrays' own precision throughout: mixed ones would halve the width of the vector units.
-        number = w.dtype.type
-        nodes, rows = k.shape
-        d = g.shape[1]
-        shared = w.shape[0] == 1
-        gs, ws, far = np.empty(d, w.dtype), np.empty(d, w.dtype), np.abs(middle) + half
-        for n in range(nodes):
-            inner, outer, reach = c[n], abs(c[n]), number(0)
-            for i in range(d):
-                gs[i] = g[n, i] * half[i]
-                inner += g[n, i] * middle[i]
-                outer += abs(g[n, i]) * far[i]
-                reach += abs(gs[i])
-            for r in range(rows):
-                if not wanted[n, r]:
-                    out[n, r] = -np.inf
-                    continue
-                row = w[0, r] if shared else w[n, r]
-                start, total, size, slope0 = k[n, r], abs(k[n, r]), number(0), number(0)
-                for i in range(d):
-                    scaled = row[i] * half[i]
-                    ws[i] = scaled
-                    start += row[i] * middle[i]
-                    total += abs(row[i]) * far[i]
-                    size += abs(scaled)
-                    slope0 += gs[i] if scaled > 0 else -gs[i]
-                best = start - size
-                best_at = number(0)
-                rise = inner - slope0
-                if rise > 0 and reach > 0:
-                    # Kelley: keep the tangents at both ends of the bracket, go to where they meet.
-                    low, low_value, low_slope = number(0), best, rise
-                    high, high_value, high_slope = size / reach, number(0), number(0)
-                    have = False
-                    at = high
-                    for _ in range(steps):
-                        spread, turn = pieces(ws, gs, at)
-                        value = start + at * inner - spread
-                        slope = inner - turn
-                        if value > best:
-                            best, best_at = value, at
-                        if slope > 0:
-                            low, low_value, low_slope = at, value, slope
-                            if not have:
-                                at *= number(4)
-                                continue
-                        else:
-                            high, high_value, high_slope = at, value, slope
-                            have = True
-                            if slope == 0:
-                                break
-                        denominator = low_slope - high_slope
-                        if not denominator > 0:
-                            break
-                        meet = (high_value - low_value + low_slope * low - high_slope * high) / denominator
-                        if not (meet > low and meet < high):
-                            break
-                        at = meet
-                out[n, r] = best - rounding * (total + best_at * outer)
+    from radii.bounds._cut_kernel import run
 
     return run
