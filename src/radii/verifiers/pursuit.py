@@ -67,7 +67,6 @@ class Pursuit:
     stopped: Reason | None = None
     roots: dict[float, Root] = field(default_factory=dict)  # the best bounds known, by radius
     cap: float = CAPS[0]  # nodes a hidden sign may cost
-    mixed: bool | None = None  # whether most hidden neurons really take both signs, so that there is little to settle
     vain: float = 0.0  # share of the budget that went into bottlenecks from which nothing came
     recorder: Recorder | None = None  # hears of the trees, for evidence
 
@@ -155,9 +154,7 @@ class Pursuit:
         deep = len(tree.problem.net.blocks) > DEEP
         if deep and until is not None and not self.proven and tree.lower == 0.0:
             return False  # bounds of such a ball say nothing at all, and settling many layers is dear
-        if self.mixed is None:
-            self.mixed = len(tree.problem.net.blocks) > 2 and mixed_share(tree.problem.net) > MIXED
-        if not self.mixed:
+        if len(tree.problem.net.blocks) <= 2 or mixed_share(tree.problem.net) <= MIXED:
             return self._settle(root, goal, until, nodes)
         if deep and until is None:
             # Slopes of their own for the bounds of every hidden neuron: too dear for one goal of many.

@@ -32,6 +32,7 @@ SHARED = 50.0  # times more, at most, for few objectives that share a layer's no
 WORST = 0.15  # of the open nodes of an objective, those that are split next: its bound is that of the worst
 BATCH = 192
 PUSHES = 4
+LOOKED_AT = 64  # neurons of a layer, at most, from which the share of mixed ones is told
 
 
 def settle_signs(
@@ -69,9 +70,14 @@ def settle_signs(
 
 
 def mixed_share(net: Condensed) -> float:
-    """The share of the undecided neurons after the first layer that were seen to take both signs."""
-    both = [(least < 0) & (largest > 0) for least, largest in (_attained(net, block, 1) for block in net.blocks[1:])]
-    return float(torch.cat(both).double().mean()) if both else 1.0
+    """About the share of the undecided neurons after the first layer that take both signs: those that are seen to."""
+    both = total = 0.0
+    for block in net.blocks[1:]:
+        size = block[1] - block[0]
+        least, largest = _attained(net, block, 1, -(-size // LOOKED_AT))
+        both += size * float(((least < 0) & (largest > 0)).double().mean())
+        total += size
+    return both / total if total else 1.0
 
 
 def _prove_layer(
@@ -161,8 +167,8 @@ def _lower(problem: Problem, bound: Tensor, nodes: Nodes) -> None:
         bound.scatter_reduce_(0, nodes.objective, value.nan_to_num(nan=-torch.inf), "amin")
 
 
-def _attained(net: Condensed, block: tuple[int, int], pushes: int = PUSHES) -> tuple[Tensor, Tensor]:
-    """The least and the largest value of each neuron of a block that was seen."""
+def _attained(net: Condensed, block: tuple[int, int], pushes: int = PUSHES, every: int = 1) -> tuple[Tensor, Tensor]:
+    """The least and the largest value that were seen of each neuron of a block, or of every so many of them."""
     seen = Reached(net.forward(block), net.region)
-    unit = torch.eye(block[1] - block[0], dtype=torch.float64)
+    unit = torch.eye(block[1] - block[0], dtype=torch.float64)[::every]
     return seen.least(unit, 1, pushes), -seen.least(-unit, 1, pushes)
