@@ -46,6 +46,6 @@ def curves(results: dict[str, Any], file: Path) -> None:
     ticks = sorted({s for r in results.values() for s, _ in r["gaps"]})
     axis.set_xticks(ticks, [f"{s:g}" for s in ticks], minor=False)
     axis.minorticks_off()
-    axis.legend(frameon=False, fontsize=8)
+    figure.legend(frameon=False, fontsize=8, loc="outside upper center", ncols=3)  # clear of the lines
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, dpi=130)
