@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import torch
 from bench_report import write_page
-from common import DATA, ROOT, correct, keep, machine, mnist, network, peak_memory, published
+from common import DATA, ROOT, Elsewhere, correct, keep, machine, mnist, network, peak_memory, published
 
 from radii.bounds.region import Region
 from radii.bounds.root import bound_root
@@ -78,9 +78,10 @@ def main() -> int:
         options.out.unlink(missing_ok=True)
     run = {"machine": machine(), "quick": options.quick, "seconds": options.seconds, "workers": options.workers}
     keep(options.out, "run", run | {"parts": named})
+    elsewhere = Elsewhere()
     with ProcessPoolExecutor(options.workers, get_context("spawn"), warm_up, (options.data,)) as options.pool:
         missed = [name for name in named or parts if not parts[name](options)]
-    peak = keep(options.out, "run", {})["run"].get("peak_memory", 0)
+    peak = keep(options.out, "run", {"elsewhere": elsewhere.share()})["run"].get("peak_memory", 0)
     write_page(options.out, options.page)
     print(f"peak memory of a process {peak / 2**30:.2f} GiB; figures in {options.out}, table in {options.page}")
     return 1 if missed else 0

@@ -46,13 +46,14 @@ def write_page(figures: Path, page: Path) -> None:
 def _head(run: dict[str, Any]) -> str:
     it = run["machine"]
     held = f" Peak memory of a process {run['peak_memory'] / 2**30:.1f} GiB." if "peak_memory" in run else ""
+    quiet = f" Other programs took {run['elsewhere']:.1%} of the cores meanwhile." if "elsewhere" in run else ""
     return (
         "# Benchmark of the engine\n\n"
         "Written by `make bench` (`benchmarks/bench_engine.py`; `BENCH=quick` for a tenth of the images). CPU seconds"
         f" on one thread an image, {run.get('workers', 1)} images at a time, of {it['processor']}, {it['cores']} cores,"
         f" {it['system']}, Python {it['python']},"
         f" torch {it['torch']}, {it['date']}.{held} Kernels are compiled"
-        f" before the clock starts. {_whole(run)}"
+        f" before the clock starts. {_whole(run)}{quiet}"
     )
 
 

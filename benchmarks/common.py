@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import torch
 
 from radii.data import load_dataset
@@ -55,6 +56,26 @@ def peak_memory() -> int:
     """The most bytes this process has held."""
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return used if platform.system() == "Darwin" else used * 1024
+
+
+class Elsewhere:
+    """How much of the cores other programs and hosts take while this one and its children work."""
+
+    def __init__(self) -> None:
+        self.start = self._now()
+
+    def share(self) -> float:
+        """Of all core seconds since it was made, those of others; children count once they have ended."""
+        clock, busy, own = (now - then for now, then in zip(self._now(), self.start))
+        return max(0.0, (busy - own) / (clock * (os.cpu_count() or 1)))
+
+    @staticmethod
+    def _now() -> tuple[float, float, float]:
+        times = psutil.cpu_times()
+        kinds = ("user", "nice", "system", "irq", "softirq", "steal")
+        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        own = sum(u.ru_utime + u.ru_stime for u in used)
+        return time.monotonic(), sum(getattr(times, kind, 0.0) for kind in kinds), own
 
 
 @lru_cache
