@@ -1,14 +1,15 @@
 """VNN-COMP 2021 instances: how many are solved, and none against the expected verdict.
 
     python benchmarks/bench_vnncomp.py [FOLDER] [--only acasxu] [--seconds 20] [--verifier native] [--most 10]
-                                       [--command [--slack 1]] [--json out.json]
+                                       [--command [--slack 1] [--beside]] [--workers 2] [--json out.json]
 
 FOLDER holds one folder a benchmark, each with `instances.csv`. Without `--command` all instances run in this process
 and the seconds are CPU seconds of the verifier; with it each one is a `radii verify` of its own, as a user types it,
 and the seconds are CPU seconds of that process with its start-up (one thread). `--slack 4` gives it four times the
-limit by the wall clock, for a machine with other work to do; the limit in CPU seconds stays. Instances that are in the
-file of `--json` already are not run again. Every `sat` is replayed in onnxruntime from its printed text. Exits with 1
-when a verdict contradicts the expected one or a counterexample does not replay.
+limit by the wall clock, for a machine with other work to do; the limit in CPU seconds stays. `--beside` gives every
+instance to vibecheck's own command too, under the same limits, and compares. Instances that are in the file of `--json`
+already are not run again. Every `sat` of ours is replayed in onnxruntime from its printed text. Exits with 1 when a
+verdict of ours contradicts the expected one or a counterexample does not replay.
 """
 
 from __future__ import annotations
@@ -17,26 +18,29 @@ import argparse
 import csv
 import gc
 import json
-import math
-import resource
-import signal
-import subprocess
+import os
 import sys
 import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from functools import lru_cache
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common import DATA, ROOT
 
 from radii.cli.verify import solve
 from radii.decide import replay_spec
 from radii.formats import assignment_text, read_vnnlib, read_witness
 from radii.models import load_classifier
 from radii.verifiers.catalogue import make
+from radii.verifiers.process import Limits, run
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "vnncomp2021"
+PEER = ROOT / ".venv-vibecheck" / "bin" / "vibecheck"
 SOLVED = ("sat", "unsat")
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
 class CpuDeadline:
@@ -61,21 +65,27 @@ def main() -> int:
     options = arguments()
     results: list[dict[str, Any]] = []
     known = kept(options)
+    with ProcessPoolExecutor(options.workers, get_context("spawn")) as pool:
+        jobs = [known.get((f.name, name_of(r))) or pool.submit(instance, f, r, options) for f, r in asked_for(options)]
+        for job in jobs:
+            results.append(job if isinstance(job, dict) else job.result())
+            beside = "; vibecheck {verdict} {seconds:.1f} s".format(**p) if (p := results[-1].get("beside")) else ""
+            line = "{benchmark} {name} {verdict} (expected {expected}) {seconds:.1f} s {fault}"
+            print(line.format(**results[-1]) + beside, flush=True)
+            keep(options.json, {"instances": results})
+    summary = summarise(results, options)
+    keep(options.json, {"summary": summary, "instances": results})
+    return 1 if summary["faults"] else 0
+
+
+def asked_for(options: argparse.Namespace) -> Iterator[tuple[Path, dict[str, str]]]:
+    """The folder and the row of every instance."""
     for folder in sorted(path.parent for path in options.folder.glob("*/instances.csv")):
         if options.only and folder.name not in options.only:
             continue
         with (folder / "instances.csv").open() as file:
             rows = [r for r in csv.DictReader(file) if options.match in r["onnx"] + " " + r["vnnlib"]]
-        for row in rows[: options.most]:
-            results.append(known.get((folder.name, name_of(row))) or instance(folder, row, options))
-            print(
-                "{benchmark} {name} {verdict} (expected {expected}) {seconds:.1f} s {fault}".format(**results[-1]),
-                flush=True,
-            )
-            keep(options.json, {"instances": results})
-    summary = summarise(results, options)
-    keep(options.json, {"summary": summary, "instances": results})
-    return 1 if summary["faults"] else 0
+        yield from ((folder, row) for row in rows[: options.most])
 
 
 def kept(options: argparse.Namespace) -> dict[tuple[str, str], dict[str, Any]]:
@@ -83,7 +93,8 @@ def kept(options: argparse.Namespace) -> dict[tuple[str, str], dict[str, Any]]:
     file = options.json
     rows = json.loads(file.read_text())["instances"] if file is not None and file.is_file() else []
     starved = [r for r in rows if r["verdict"] == "timed-out" and r["seconds"] < 0.9 * options.seconds]
-    return {(row["benchmark"], row["name"]): row for row in rows if row not in starved}
+    again = [r for r in rows if r in starved or (options.beside and "beside" not in r)]
+    return {(row["benchmark"], row["name"]): row for row in rows if row not in again}
 
 
 def keep(file: Path | None, values: dict[str, Any]) -> None:
@@ -96,7 +107,7 @@ def keep(file: Path | None, values: dict[str, Any]) -> None:
 def arguments() -> argparse.Namespace:
     """What was asked on the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, nargs="?", default=DATA)
+    parser.add_argument("folder", type=Path, nargs="?", default=DATA / "vnncomp2021")
     parser.add_argument("--only", action="append", metavar="BENCHMARK")
     parser.add_argument("--match", default="", help="instances whose file names hold this")
     parser.add_argument("--seconds", type=float, default=20.0)
@@ -104,8 +115,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--most", type=int, default=None, help="instances of each benchmark")
     parser.add_argument("--command", action="store_true", help="run `radii verify` in a process of its own")
     parser.add_argument("--slack", type=float, default=1.0, help="wall-clock limit of the command in limits")
+    parser.add_argument("--beside", action="store_true", help="run vibecheck's command on every instance too")
+    parser.add_argument("--workers", type=int, default=1, help="instances at a time")
     parser.add_argument("--json", type=Path, default=None)
     options = parser.parse_args()
+    if options.beside and not (options.command and PEER.is_file()):
+        parser.error("--beside: expected --command and an installed vibecheck (make vibecheck)")
     if not any(options.folder.glob("*/instances.csv")):
         parser.error(f"{options.folder}: expected folders with instances.csv")
     return options
@@ -116,7 +131,7 @@ def instance(folder: Path, row: dict[str, str], options: argparse.Namespace) -> 
     begun = time.perf_counter()
     model, query = folder / row["onnx"], folder / row["vnnlib"]
     cpu, verdict, text = (by_command if options.command else in_process)(model, query, options)
-    return {
+    result = {
         "benchmark": folder.name,
         "name": name_of(row),
         "expected": row["expected"],
@@ -125,6 +140,12 @@ def instance(folder: Path, row: dict[str, str], options: argparse.Namespace) -> 
         "wall": time.perf_counter() - begun,
         "fault": fault(model, query, verdict, row["expected"], text),
     }
+    if options.beside:
+        program = [str(PEER), "verify", str(query), "--network", f"N={model}", "--device", "cpu"]
+        cpu, verdict, text = command(program, options)
+        wrong = {verdict, row["expected"]} == {"sat", "unsat"} or verdict == "error"
+        result["beside"] = {"verdict": verdict, "seconds": cpu, "fault": text[:200] if wrong else ""}
+    return result
 
 
 def name_of(row: dict[str, str]) -> str:
@@ -152,28 +173,21 @@ def in_process(model: Path, query: Path, options: argparse.Namespace) -> tuple[f
 
 def by_command(model: Path, query: Path, options: argparse.Namespace) -> tuple[float, str, str]:
     """The same through `radii verify`; the CPU seconds are those of the whole process."""
-    command = [sys.executable, "-m", "radii.cli.main", "verify", str(query), "--network", f"N={model}"]
-    command += ["--timeout", str(options.seconds * options.slack), "--verifier", options.verifier]
-    before = children_cpu()
-    most = math.ceil(options.seconds) + 1  # the command itself takes a second beyond its limit
+    program = [sys.executable, "-m", "radii.cli.main", "verify", str(query), "--network", f"N={model}"]
+    return command([*program, "--verifier", options.verifier], options)
 
-    def limited() -> None:
-        resource.setrlimit(resource.RLIMIT_CPU, (most, most + 1))
 
-    done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=limited)
-    spent = children_cpu() - before
-    if -done.returncode in (signal.SIGXCPU, signal.SIGKILL):
-        return spent, "timed-out", ""
-    if done.returncode:
-        return spent, "error", done.stderr.strip()[-200:]
+def command(program: list[str], options: argparse.Namespace) -> tuple[float, str, str]:
+    """CPU seconds, verdict and counterexample text of a program that is told its limit; a second late is allowed."""
+    wall = options.seconds * options.slack
+    limits = Limits(wall=2 * wall + 10, cpu=options.seconds + 1, output=2**26)
+    done = run([*program, "--timeout", f"{wall:g}"], limits, env={**os.environ, **ONE_THREAD})
+    if done.end == "time":
+        return done.cpu_seconds, "timed-out", ""
+    if done.end != "exit" or done.code:
+        return done.cpu_seconds, "error", done.stderr.strip()[-200:]
     verdict, _, text = done.stdout.partition("\n")
-    return spent, verdict, text
-
-
-def children_cpu() -> float:
-    """CPU seconds of all processes that this one has waited for."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    return done.cpu_seconds, verdict.strip(), text
 
 
 def fault(model: Path, query: Path, verdict: str, expected: str, text: str) -> str:
@@ -191,21 +205,46 @@ def fault(model: Path, query: Path, verdict: str, expected: str, text: str) -> s
 
 def summarise(results: list[dict[str, Any]], options: argparse.Namespace) -> dict[str, Any]:
     """The counts, printed."""
-    benchmarks = {}
+    benchmarks: dict[str, Any] = {}
     for name in dict.fromkeys(r["benchmark"] for r in results):
         mine = [r for r in results if r["benchmark"] == name]
-        # The command would have been ended a second after its limit: an answer that came later does not count.
-        solved = [r for r in mine if r["verdict"] in SOLVED and not r["fault"] and r["seconds"] <= options.seconds + 1]
-        mean = float(np.mean([r["seconds"] for r in solved])) if solved else None
-        kinds = {kind: sum(r["verdict"] == kind for r in solved) for kind in SOLVED}
-        benchmarks[name] = {"solved": len(solved), "total": len(mine), **kinds, "mean_seconds_of_solved": mean}
+        done = [r for r in mine if solved(r, options)]
+        mean = mean_seconds(done)
+        kinds = {kind: sum(r["verdict"] == kind for r in done) for kind in SOLVED}
+        benchmarks[name] = {"solved": len(done), "total": len(mine), **kinds, "mean_seconds_of_solved": mean}
         shown = "" if mean is None else f", {mean:.2f} s a solved one on average"
-        print(f"{name}: {len(solved)} of {len(mine)} solved ({kinds['sat']} sat, {kinds['unsat']} unsat){shown}")
+        print(f"{name}: {len(done)} of {len(mine)} solved ({kinds['sat']} sat, {kinds['unsat']} unsat){shown}")
+        if options.beside:
+            benchmarks[name]["beside"] = compare(mine, done, options)
     faults = sum(bool(r["fault"]) for r in results)
     total = sum(b["solved"] for b in benchmarks.values())
     print(f"all: {total} of {len(results)} solved with {options.seconds:g} s and {options.verifier}")
+    if options.beside:
+        benchmarks["all"] = {"beside": compare(results, [r for r in results if solved(r, options)], options)}
     print(f"contradictions, false counterexamples and errors: {faults}")
     return {"seconds": options.seconds, "verifier": options.verifier, "benchmarks": benchmarks, "faults": faults}
+
+
+def compare(rows: list[dict[str, Any]], done: list[dict[str, Any]], options: argparse.Namespace) -> dict[str, Any]:
+    """How vibecheck fared on these rows, and both on those that both solve; printed."""
+    theirs = [r["beside"] for r in rows if solved(r["beside"], options)]
+    both = [r for r in done if solved(r["beside"], options)]
+    ours_mean, peer_mean = mean_seconds(both), mean_seconds([r["beside"] for r in both])
+    faults = sum(bool(r["beside"]["fault"]) for r in rows)
+    print(f"  vibecheck: {len(theirs)} of {len(rows)} solved, {faults} wrong or failed", end="")
+    print("" if ours_mean is None else f"; {len(both)} by both, on average {ours_mean:.2f} s and {peer_mean:.2f} s")
+    means = {"ours_mean_seconds": ours_mean, "mean_seconds": peer_mean}
+    return {"solved": len(theirs), "total": len(rows), "faults": faults, "both": len(both), **means}
+
+
+def solved(row: dict[str, Any], options: argparse.Namespace) -> bool:
+    """Whether an answer came in time and is not known to be wrong."""
+    return row["verdict"] in SOLVED and not row["fault"] and row["seconds"] <= options.seconds + 1
+
+
+def mean_seconds(rows: list[dict[str, Any]]) -> float | None:
+    """The mean over rows, if there are any."""
+    return float(np.mean([r["seconds"] for r in rows])) if rows else None
 
 
 if __name__ == "__main__":
