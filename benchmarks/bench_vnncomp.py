@@ -40,6 +40,7 @@ from radii.verifiers.process import Limits, run
 
 PEER = ROOT / ".venv-vibecheck" / "bin" / "vibecheck"
 SOLVED = ("sat", "unsat")
+VERDICTS = (*SOLVED, "unknown", "timed-out", "timeout")
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
@@ -184,9 +185,10 @@ def command(program: list[str], options: argparse.Namespace) -> tuple[float, str
     done = run([*program, "--timeout", f"{wall:g}"], limits, env={**os.environ, **ONE_THREAD})
     if done.end == "time":
         return done.cpu_seconds, "timed-out", ""
-    if done.end != "exit" or done.code:
-        return done.cpu_seconds, "error", done.stderr.strip()[-200:]
     verdict, _, text = done.stdout.partition("\n")
+    # The exit code does not count where there is a verdict: vibecheck ends with 1 after a sat.
+    if done.end != "exit" or verdict.strip() not in VERDICTS:
+        return done.cpu_seconds, "error", done.stderr.strip()[-200:]
     return done.cpu_seconds, verdict.strip(), text
 
 
