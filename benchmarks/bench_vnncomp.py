@@ -144,8 +144,7 @@ def instance(folder: Path, row: dict[str, str], options: argparse.Namespace) -> 
     if options.beside:
         program = [str(PEER), "verify", str(query), "--network", f"N={model}", "--device", "cpu"]
         cpu, verdict, text = command(program, options)
-        wrong = {verdict, row["expected"]} == {"sat", "unsat"} or verdict == "error"
-        result["beside"] = {"verdict": verdict, "seconds": cpu, "fault": text[:200] if wrong else ""}
+        result["beside"] = {"verdict": verdict, "seconds": cpu, "fault": said_wrong(verdict, row["expected"], text)}
     return result
 
 
@@ -194,15 +193,19 @@ def command(program: list[str], options: argparse.Namespace) -> tuple[float, str
 
 def fault(model: Path, query: Path, verdict: str, expected: str, text: str) -> str:
     """What is wrong with a verdict, empty when nothing is."""
-    if verdict == "error":
-        return f"ERROR {text}"
-    if {verdict, expected} == {"sat", "unsat"}:
-        return "CONTRADICTS the expected verdict"
-    if verdict == "sat":
+    wrong = said_wrong(verdict, expected, text)
+    if not wrong and verdict == "sat":
         x = read_witness(text)["X"].astype(np.float32)
         if not any(replay_spec(network(model), q, x) for q in read_vnnlib(query).queries):
             return "COUNTEREXAMPLE DOES NOT REPLAY"
-    return ""
+    return wrong
+
+
+def said_wrong(verdict: str, expected: str, text: str) -> str:
+    """What is wrong with a verdict, as far as the word alone tells."""
+    if verdict == "error":
+        return f"ERROR {text}"
+    return "CONTRADICTS the expected verdict" if {verdict, expected} == {"sat", "unsat"} else ""
 
 
 def summarise(results: list[dict[str, Any]], options: argparse.Namespace) -> dict[str, Any]:
