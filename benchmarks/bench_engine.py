@@ -4,11 +4,12 @@
                                       [--network NAME...] [--images N] [--seconds S] [--workers N] [--data FOLDER]
 
 Without a part named, all of them run. `--bar`: the first correctly classified training images of every network.
-`--vibecheck`: the first of them by binary search with vibecheck (scripts/setup_vibecheck.sh installs it), at the same
+`--vibecheck`: the same images by binary search with vibecheck (scripts/setup_vibecheck.sh installs it), at the same
 CPU seconds an image. `--curves`: mean gaps of deep networks over growing budgets. `--growth`: cost over images, width
 and depth. `--envelope`: attack and linear bounds for the whole MNIST test set. CPU seconds, one thread an image,
-`--workers` images at a time. Every figure is kept in build/bench_engine.json and written to docs/bench.md; a run of all
-parts begins with an empty file, a run of some replaces those.
+`--workers` images at a time. Every figure is kept in build/bench_engine.json and written to docs/bench.md. A run of all
+parts takes hours: one that was stopped goes on where it was, with the same sources and settings on the same machine,
+and begins anew otherwise. A run of some parts replaces those.
 """
 
 from __future__ import annotations
@@ -17,18 +18,19 @@ import argparse
 import os
 import shlex
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from itertools import pairwise
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from bench_report import write_page
-from common import DATA, ROOT, Elsewhere, correct, keep, machine, mnist, network, peak_memory, published
+from common import DATA, ROOT, Elsewhere, code, correct, keep, machine, mnist, network, peak_memory, published
 
 from radii.bounds.region import Region
 from radii.bounds.root import bound_root
@@ -57,11 +59,10 @@ BAR: dict[str, tuple[float | None, float | None, float | None]] = {
 }
 HARD = {name for name, (_, _, gap) in BAR.items() if gap is not None}
 MEMORY = 6 * 2**30
-GRID = Grid.steps(0.001, 0.399, 0.002)
+GRID, FINE_GRID = Grid.steps(0.001, 0.399, 0.002), Grid.steps(0.0005, 0.0995, 0.0005)  # the fine one for CIFAR-10
 PEER = ROOT / ".venv-vibecheck" / "bin" / "vibecheck"
 PEER_NETWORK, PEER_RATIO, PEER_SHARE = "mnist-net_256x2", 1 / 30, 1 / 4
 DEEP = ("mnist-net_256x4", "mnist_relu_9_100", "mnist_relu_6_200", "convSmallRELU__DiffAI", "convSmallRELU__Point")
-PEER_IMAGES = {name: 10 if name in DEEP else 8 if name == PEER_NETWORK else 5 for name in BAR if "resnet" not in name}
 BUDGETS = (10.0, 30.0, 60.0, 120.0)
 
 
@@ -74,21 +75,49 @@ def main() -> int:
     parts = {"bar": run_bar, "growth": run_growth, "envelope": run_envelope}
     parts |= {"vibecheck": run_vibecheck, "curves": run_curves}
     named = [name for name in parts if getattr(options, name)]
-    if not named:
-        options.out.unlink(missing_ok=True)
-    run = {"machine": machine(), "quick": options.quick, "seconds": options.seconds, "workers": options.workers}
-    keep(options.out, "run", run | {"parts": named})
+    options.resumed = not named
+    start_sitting(options, named)
     elsewhere = Elsewhere()
     with ProcessPoolExecutor(options.workers, get_context("spawn"), warm_up, (options.data,)) as options.pool:
-        missed = [name for name in named or parts if not parts[name](options)]
-    peak = keep(options.out, "run", {"elsewhere": elsewhere.share()})["run"].get("peak_memory", 0)
+        missed = []
+        for name in named or parts:
+            missed += [] if parts[name](options) else [name]
+            end_sitting(options, elsewhere, whole=False)
+    peak = end_sitting(options, elsewhere, whole=not named).get("peak_memory", 0)
     write_page(options.out, options.page)
     print(f"peak memory of a process {peak / 2**30:.2f} GiB; figures in {options.out}, table in {options.page}")
     return 1 if missed else 0
 
 
+def start_sitting(options: argparse.Namespace, named: list[str]) -> None:
+    """Goes on with the run in the file if it was stopped and nothing has changed since, else begins anew."""
+    here = machine()
+    same = {k: getattr(options, k) for k in ("quick", "seconds", "workers", "images", "network")}
+    same |= {"code": code(), "processor": here["processor"], "torch": here["torch"]}
+    known = keep(options.out, "run", {})["run"]
+    if not named and (known.get("same") != same or known.get("whole") or known.get("parts")):
+        options.out.unlink()
+        known = {}
+    sittings = [*known.get("sittings", ()), {"commit": here["commit"], "date": here["date"]}]
+    keep(options.out, "run", {"machine": here, "same": same, "parts": named, "sittings": sittings})
+
+
+def end_sitting(options: argparse.Namespace, elsewhere: Elsewhere, whole: bool) -> dict[str, Any]:
+    """Keeps how much of the cores others took so far, and whether all parts are there; gives all that is kept."""
+    run = keep(options.out, "run", {})["run"]
+    run["sittings"][-1]["elsewhere"] = elsewhere.share()
+    kept_now: dict[str, Any] = keep(options.out, "run", {"sittings": run["sittings"], "whole": whole})["run"]
+    return kept_now
+
+
+def there(options: argparse.Namespace, part: str, name: str) -> Any:
+    """What an earlier sitting of this run kept of a part; None where it has to be measured."""
+    return keep(options.out, part, {})[part].get(name) if options.resumed else None
+
+
 def warm_up(data: Path) -> None:
     """Loads what is loaded on first use and compiles the kernels, so that no image pays for it."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     instances = correct(data, PEER_NETWORK, 1)
     classifier = network(data, PEER_NETWORK)
     Native().measure(classifier, instances, Classification(), LINF, Budget(None, nodes=100), tolerance=0.002)
@@ -170,10 +199,11 @@ def run_bar(options: argparse.Namespace) -> bool:
     good = True
     print(f"{'network':24}{'closed':>9}{'gap':>7}{'median':>8}{'CPU s':>8}{'nodes':>9}{'published s':>13}  bar")
     for name in options.network or BAR:
-        instances = correct(options.data, name, image_count(name, options))
-        radii = measure(name, instances, options)
-        row = summary(name, instances, radii, options)
-        keep(options.out, "bar", {name: row})
+        row = there(options, "bar", name)
+        if row is None:
+            instances = correct(options.data, name, image_count(name, options))
+            row = summary(name, instances, measure(name, instances, options), options)
+            keep(options.out, "bar", {name: row})
         write_page(options.out, options.page)
         print(
             f"{name:24}{row['closed']:>5}/{row['images']:<3}{row['mean_gap']:7.3f}{row['median_gap']:8.3f}"
@@ -240,37 +270,44 @@ def run_vibecheck(options: argparse.Namespace) -> bool:
         print("vibecheck is left out: scripts/setup_vibecheck.sh installs it")
         return True
     good = True
-    for name in options.network or PEER_IMAGES:
-        count = options.images or (min(2, PEER_IMAGES[name]) if options.quick else PEER_IMAGES[name])
-        instances = correct(options.data, name, count)
+    for name in options.network or BAR:
+        instances = correct(options.data, name, image_count(name, options))
         ours = kept(name, instances, options) or [
             (r.lower, r.upper, r.cost.cpu_seconds) for r in measure(name, instances, options)
         ]
-        rows = []
-        theirs_all = spread(search_part, name, instances, options, 1)
-        for instance, (low, high, cpu), (lower, upper, spent, queries) in zip(instances, ours, theirs_all):
-            rows.append([instance.index, low, high, cpu, lower, upper, spent])
+        rows = {row[0]: row for row in (there(options, "vibecheck", name) or {"rows": []})["rows"]}
+        todo = [(i, mine) for i, mine in zip(instances, ours) if i.index not in rows]
+        calls = [(options.data, name, instance, options.seconds) for instance, _ in todo]
+        for (instance, (low, high, cpu)), found in zip(todo, in_processes(options, search_image, calls)):
+            lower, upper, spent, queries = found
+            rows[instance.index] = [instance.index, low, high, cpu, lower, upper, spent]
             print(
                 f"{name} image {instance.index}: radii [{_end(low)}, {_end(high)}] {cpu:.2f} s;"
                 f" vibecheck [{_end(lower)}, {_end(upper)}] {spent:.1f} s, {queries} queries",
                 flush=True,
             )
-        mine, theirs = sum(r[3] for r in rows), sum(r[6] for r in rows)
-        gaps = [
-            float(np.mean([gap_of(*ends) for ends in side]))
-            for side in ([r[1:3] for r in rows], [r[4:6] for r in rows])
-        ]
-        met = mine <= PEER_RATIO * theirs if name == PEER_NETWORK else gaps[0] < gaps[1]
-        verdict = "met" if met else "missed"
+            keep(options.out, "vibecheck", {name: compare(name, list(rows.values()), options.seconds)})
+        result = compare(name, list(rows.values()), options.seconds)
+        keep(options.out, "vibecheck", {name: result})
+        write_page(options.out, options.page)
         print(
-            f"{name}: radii {mine:.1f} CPU s, gap {gaps[0]:.3f}; vibecheck {theirs:.1f} CPU s, gap {gaps[1]:.3f};"
-            f" 1/{theirs / max(mine, 1e-9):.0f} of the cost  {verdict}",
+            f"{name}: radii {result['ours']:.1f} CPU s, gap {result['gaps'][0]:.3f};"
+            f" vibecheck {result['peer']:.1f} CPU s, gap {result['gaps'][1]:.3f};"
+            f" 1/{result['peer'] / max(result['ours'], 1e-9):.0f} of the cost  {result['verdict']}",
             flush=True,
         )
-        result = {"ours": mine, "peer": theirs, "gaps": gaps, "verdict": verdict, "seconds": options.seconds}
-        keep(options.out, "vibecheck", {name: result | {"rows": rows}})
-        good = good and met
+        good = good and result["verdict"] == "met"
     return good
+
+
+def compare(name: str, rows: list[list[Any]], seconds: float) -> dict[str, Any]:
+    """What both took on the same images: a thirtieth of the cost is asked on one network, a smaller gap on the rest."""
+    mine, theirs = sum(r[3] for r in rows), sum(r[6] for r in rows)
+    sides = ([r[1:3] for r in rows], [r[4:6] for r in rows])
+    gaps = [float(np.mean([gap_of(*ends) for ends in side])) for side in sides]
+    met = mine <= PEER_RATIO * theirs if name == PEER_NETWORK else gaps[0] < gaps[1]
+    verdict = "met" if met else "missed"
+    return {"ours": mine, "peer": theirs, "gaps": gaps, "verdict": verdict, "seconds": seconds, "rows": rows}
 
 
 def kept(
@@ -289,30 +326,33 @@ def run_curves(options: argparse.Namespace) -> bool:
     """Mean gaps of deep networks over growing budgets; whether each budget's is below the one before."""
     good = True
     for name in options.network or DEEP:
-        instances = correct(options.data, name, options.images or (1 if options.quick else 3))
-        gaps = []
-        for seconds in BUDGETS[:2] if options.quick else BUDGETS:
-            asked = argparse.Namespace(**{**vars(options), "seconds": seconds})
-            ends = kept(name, instances, asked) or [
-                (r.lower, r.upper, r.cost.cpu_seconds) for r in measure(name, instances, asked)
-            ]
-            gaps.append([seconds, float(np.mean([gap_of(low, high) for low, high, _ in ends]))])
-        print(f"{name}: " + ", ".join(f"{gap:.3f} at {seconds:g} s" for seconds, gap in gaps), flush=True)
-        keep(options.out, "curves", {name: {"images": len(instances), "gaps": gaps}})
-        good = good and all(after[1] <= before[1] for before, after in pairwise(gaps))
+        row = there(options, "curves", name)
+        if row is None:
+            instances = correct(options.data, name, options.images or (1 if options.quick else 3))
+            row = {"images": len(instances), "gaps": []}
+            for seconds in BUDGETS[:2] if options.quick else BUDGETS:
+                asked = argparse.Namespace(**{**vars(options), "seconds": seconds})
+                ends = kept(name, instances, asked) or [
+                    (r.lower, r.upper, r.cost.cpu_seconds) for r in measure(name, instances, asked)
+                ]
+                row["gaps"].append([seconds, float(np.mean([gap_of(low, high) for low, high, _ in ends]))])
+            keep(options.out, "curves", {name: row})
+        print(f"{name}: " + ", ".join(f"{gap:.3f} at {seconds:g} s" for seconds, gap in row["gaps"]), flush=True)
+        good = good and all(after[1] <= before[1] for before, after in pairwise(row["gaps"]))
     return good
 
 
-def search_part(
-    data: Path, name: str, instances: list[Instance], seconds: float
-) -> list[tuple[float | None, float | None, float, int]]:
+def search_image(
+    data: Path, name: str, instance: Instance, seconds: float
+) -> tuple[float | None, float | None, float, int]:
     """Binary search over the grid with vibecheck until an image's seconds are used up: ends, seconds and queries."""
     peer = Command(TEMPLATES["vibecheck"].replace("vibecheck", shlex.quote(str(PEER)), 1), name="vibecheck")
-    return [search_with(peer, network(data, name), instance, seconds) for instance in instances]
+    grid = FINE_GRID if name.startswith("resnet") else GRID
+    return search_with(peer, network(data, name), instance, seconds, grid)
 
 
 def search_with(
-    peer: Command, classifier: Classifier, instance: Instance, seconds: float
+    peer: Command, classifier: Classifier, instance: Instance, seconds: float, grid: Grid
 ) -> tuple[float | None, float | None, float, int]:
     """One image's ends, CPU seconds and queries.
 
@@ -320,14 +360,14 @@ def search_with(
     goes on below it for the lower end first, then above it for the upper one.
     """
     answers: dict[int, Verdict] = {}
-    robust, broken, spent = -1, len(GRID), 0.0
+    robust, broken, spent = -1, len(grid), 0.0
     for beyond_unknown in (Verdict.BROKEN, Verdict.ROBUST):
         low, high = robust, broken
         while high - low > 1 and spent < seconds:
             middle = (low + high) // 2
             if middle not in answers:
                 limit = max(1.0, min(seconds - spent, PEER_SHARE * seconds))
-                (answer,) = peer.decide(classifier, [Query(instance, GRID[middle])], Budget(limit, MEMORY))
+                (answer,) = peer.decide(classifier, [Query(instance, grid[middle])], Budget(limit, MEMORY))
                 answers[middle], spent = answer.verdict, spent + answer.cpu_seconds
             verdict = answers[middle]
             robust = max(robust, middle) if verdict is Verdict.ROBUST else robust
@@ -336,7 +376,7 @@ def search_with(
                 high = middle
             else:
                 low = middle
-    lower, upper = GRID[robust] if robust >= 0 else None, GRID[broken] if broken < len(GRID) else None
+    lower, upper = grid[robust] if robust >= 0 else None, grid[broken] if broken < len(grid) else None
     return lower, upper, spent, len(answers)
 
 
@@ -344,6 +384,8 @@ def run_growth(options: argparse.Namespace) -> bool:
     """CPU seconds over the number of images, the width and the depth of networks."""
     from bench_growth import depths, widths
 
+    if there(options, "growth", "depth") is not None:
+        return True
     limit, images = min(options.seconds, 10.0), 3 if options.quick else 10
     counts = (1, 10) if options.quick else (1, 10, 100)
     shapes = [("width", size, hidden) for size, hidden in widths(options.quick)]
@@ -409,6 +451,8 @@ def cost(radii: list[Radius]) -> list[float]:
 def run_envelope(options: argparse.Namespace) -> bool:
     """Attack from above and linear bounds from below for the whole test set; images a second."""
     name = (options.network or [PEER_NETWORK])[0]
+    if there(options, "envelope", name) is not None:
+        return True
     count = options.images or (1000 if options.quick else len(mnist(options.data, "test")))
     started, cpu = time.perf_counter(), 0.0
     radii: list[Radius] = []
@@ -448,6 +492,14 @@ def envelope_part(data: Path, name: str, start: int, stop: int) -> tuple[list[Ra
     batch = [Instance(i.x.reshape(classifier.input_shape), i.label, i.index) for i in mnist(data, "test")[start:stop]]
     radii = Envelope().measure(classifier, batch, Classification(), LINF, Budget(), tolerance=0.002)
     return radii, time.process_time() - cpu
+
+
+def _end_with_parent() -> None:
+    """Ends this process when the benchmark is killed: nobody waits for its image any more."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _holds(radius: Radius, epsilon: float) -> bool:

@@ -46,23 +46,34 @@ def write_page(figures: Path, page: Path) -> None:
 def _head(run: dict[str, Any]) -> str:
     it = run["machine"]
     held = f" Peak memory of a process {run['peak_memory'] / 2**30:.1f} GiB." if "peak_memory" in run else ""
-    quiet = f" Other programs took {run['elsewhere']:.1%} of the cores meanwhile." if "elsewhere" in run else ""
     return (
         "# Benchmark of the engine\n\n"
         "Written by `make bench` (`benchmarks/bench_engine.py`; `BENCH=quick` for a tenth of the images). CPU seconds"
-        f" on one thread an image, {run.get('workers', 1)} images at a time, of {it['processor']}, {it['cores']} cores,"
-        f" {it['system']}, Python {it['python']},"
+        f" on one thread an image, {run['same']['workers']} images at a time, of {it['processor']},"
+        f" {it['cores']} cores, {it['system']}, Python {it['python']},"
         f" torch {it['torch']}, {it['date']}.{held} Kernels are compiled"
-        f" before the clock starts. {_whole(run)}{quiet}"
+        f" before the clock starts. {_whole(run)}"
     )
 
 
 def _whole(run: dict[str, Any]) -> str:
-    """Whether one command gave all figures, and with which code."""
-    code = f" of commit {run['machine']['commit']}" if run["machine"].get("commit") else ""
+    """Whether one run gave all figures, with which code, in how many sittings and how quiet the machine was."""
     if run.get("parts"):
-        return f"The last run{code} was of some parts only: {', '.join(run['parts'])}."
-    return f"All parts come from one run{code}."
+        return f"The last run, {_sitting(run['sittings'][-1])}, was of some parts only: {', '.join(run['parts'])}."
+    rest = "" if run.get("whole") else " It has not ended yet."
+    if len(run["sittings"]) == 1:
+        return f"All parts come from one run, {_sitting(run['sittings'][0])}.{rest}"
+    return (
+        f"All parts come from one run of the same sources ({run['same']['code']}) that was stopped and went on:"
+        f" {'; '.join(_sitting(s) for s in run['sittings'])}.{rest}"
+    )
+
+
+def _sitting(it: dict[str, Any]) -> str:
+    """When, of which commit, and how much of the cores was not for it."""
+    code = f", commit {it['commit']}" if it.get("commit") else ""
+    others = f", other programs on {it['elsewhere']:.1%} of the cores" if "elsewhere" in it else ""
+    return f"{it['date']}{code}{others}"
 
 
 def _bar(rows: dict[str, Any]) -> str:
@@ -116,9 +127,9 @@ def _peer(results: dict[str, Any]) -> str:
     seconds = " or ".join(sorted({f"{r['seconds']:g}" for r in results.values()}))
     return (
         f"## Beside vibecheck\n\nThe same images, {seconds} CPU seconds an image. vibecheck by binary search over"
-        " 0.001 … 0.399 in steps of 0.002, one process a query; a query may use a quarter of the image's"
-        " budget, and where it has no answer the search goes on below it, then above. A grid step is also what it can"
-        " leave open at best.\n\n" + markdown(header, table)
+        " 0.001 … 0.399 in steps of 0.002 (CIFAR-10: 0.0005 … 0.0995 in steps of 0.0005), one process a query; a query"
+        " may use a quarter of the image's budget, and where it has no answer the search goes on below it, then above."
+        " A grid step is also what it can leave open at best.\n\n" + markdown(header, table)
     )
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import os
 import platform
 import resource
 import subprocess
 import time
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -52,6 +54,14 @@ def commit() -> str | None:
     return asked.stdout.strip() or None
 
 
+def code() -> str:
+    """The sources of the package that is measured, in twelve digits: the same as long as no line of them changes."""
+    total = hashlib.sha256()
+    for file in sorted((ROOT / "src").rglob("*.py")):
+        total.update(f"{file.relative_to(ROOT)}\0".encode() + file.read_bytes())
+    return total.hexdigest()[:12]
+
+
 def peak_memory() -> int:
     """The most bytes this process has held."""
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -65,7 +75,7 @@ class Elsewhere:
         self.start = self._now()
 
     def share(self) -> float:
-        """Of all core seconds since it was made, those of others; children count once they have ended."""
+        """Of all core seconds since it was made, those of others."""
         clock, busy, own = (now - then for now, then in zip(self._now(), self.start))
         return max(0.0, (busy - own) / (clock * (os.cpu_count() or 1)))
 
@@ -75,6 +85,9 @@ class Elsewhere:
         kinds = ("user", "nice", "system", "irq", "softirq", "steal")
         used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         own = sum(u.ru_utime + u.ru_stime for u in used)
+        for child in psutil.Process().children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                own += sum(child.cpu_times()[:4])  # its own, and those of its children that have ended
         return time.monotonic(), sum(getattr(times, kind, 0.0) for kind in kinds), own
 
 
