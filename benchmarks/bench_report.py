@@ -125,11 +125,15 @@ def _peer(results: dict[str, Any]) -> str:
         for name, r in results.items()
     ]
     seconds = " or ".join(sorted({f"{r['seconds']:g}" for r in results.values()}))
+    dated = ", ".join(sorted({f"vibecheck-nn {r['version']}, {r['date']}," for r in results.values()})).rstrip(",")
+    busy = max(r["elsewhere"] for r in results.values())
     return (
         f"## Beside vibecheck\n\nThe same images, {seconds} CPU seconds an image. vibecheck by binary search over"
         " 0.001 … 0.399 in steps of 0.002 (CIFAR-10: 0.0005 … 0.0995 in steps of 0.0005), one process a query; a query"
         " may use a quarter of the image's budget, and where it has no answer the search goes on below it, then above."
-        " A grid step is also what it can leave open at best.\n\n" + markdown(header, table)
+        " A grid step is also what it can leave open at best. Its part does not depend on our sources and is kept from"
+        f" run to run: {dated} on the same machine, with other programs on {busy:.1%} of the cores at most.\n\n"
+        + markdown(header, table)
     )
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from radii.bounds.backward import Lines
 from radii.bounds.condense import Condensed, Rows, scales, stack
-from radii.bounds.nodes import Matrices, hidden_rows
+from radii.bounds.nodes import Matrices, both_ends, hidden_rows
 from radii.bounds.region import Region
 from radii.bounds.root import Root
 from radii.bounds.rounding import UP, gamma
@@ -55,7 +55,7 @@ def _tighten(net: Condensed, side: Matrices, first: int, last: int) -> None:
     low, high = net.low, net.high
     undecided = ((low[first:last] < 0) & (high[first:last] > 0)).nonzero()[:, 0] + first
     for which in torch.split(undecided, max(1, CHUNK // (2 * (first + side.neurons.a.shape[1])))):
-        a, c = hidden_rows(net, side, low[None], high[None], which[None], first)
+        a, c = hidden_rows(net, side, low[None], high[None], *both_ends(which[None]), first)
         # Coefficients that overflowed say nothing.
         least = net.region.lowest(a, c)[0].nan_to_num(nan=-torch.inf)
         low[which] = torch.maximum(low[which], least[: len(which)])

@@ -200,9 +200,11 @@ def _relax(a: Tensor, size: Tensor, lines: Lines, slopes: Tensor | None) -> tupl
     floor = lines.slope_low[:, None]
     if slopes is not None:
         floor = torch.where(lines.unstable[:, None], slopes, floor)
-    slope = torch.where(a > 0, floor, lines.slope_high[:, None])
+    # One of the two products is 0: as exact as choosing a slope for each coefficient, and many times faster.
+    above = a.clamp_min(0.0)
+    through = above * floor + (a - above) * lines.slope_high[:, None]
     # min(a, 0) = (a − |a|) / 2, without another copy of the coefficients; rounding stays within γ·|a|·offset.
-    return a * slope, 0.5 * (_dot(a, lines.offset) - _dot(size, lines.offset))
+    return through, 0.5 * (_dot(a, lines.offset) - _dot(size, lines.offset))
 
 
 def _relax_charge(lines: Lines, magnitude: Tensor) -> Tensor:

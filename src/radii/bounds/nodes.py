@@ -10,16 +10,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from radii.bounds.condense import Condensed, Rows, charges
 from radii.bounds.cut import lowest_under_cut
 from radii.bounds.region import Region
-from radii.bounds.rounding import U32, gamma, outward, unit_of
+from radii.bounds.rounding import TINY, U32, gamma, outward, unit_of
 
 RATE = 0.3
 DECAY = 0.85
+IN_CACHE = 2**20  # coefficients of rows that are bounded under cuts at a time
 REFINED, REFINEMENT = 32, 8000  # neurons of a node that its cut bounds anew: so many, or more of few
 
 
@@ -41,6 +43,10 @@ class Nodes:
     def pick(self, index: Tensor) -> Nodes:
         """These nodes, repeated and ordered as asked."""
         return Nodes(*(getattr(self, f.name)[index] for f in fields(self)))
+
+    def where(self, mask: Tensor) -> Nodes:
+        """Those of the nodes that a mask names; themselves, not copies, when it names all."""
+        return self if bool(mask.all()) else self.pick(mask.nonzero()[:, 0])
 
     def __len__(self) -> int:
         return int(self.objective.shape[0])
@@ -87,6 +93,10 @@ class Matrices:
             unit,
         )
 
+    def objectives_of(self, nodes: Nodes) -> tuple[Rows, Tensor]:
+        """The objective of every node, and what it costs in rounding."""
+        return self.objectives.pick(nodes.objective), self.objective_charge[nodes.objective]
+
 
 FLUSH = 1e-20  # float32 weights below this are dropped: subnormal numbers are slow, and FLUSHED charges for them
 FLUSHED = 1e-15
@@ -119,6 +129,13 @@ class Problem:
         fine = Matrices.of(net, objectives, torch.float64)
         return Problem(net, fine, Matrices.of(net, objectives, torch.float32), middle, half.to(torch.float32))
 
+    @property
+    def node_bytes(self) -> int:
+        """About what bounding one node takes: rows under its cut, over inputs and neurons, and some of its own."""
+        n, d = self.net.size, self.fine.objectives.a.shape[1]
+        rows = 2 * min(n, _most(n))
+        return 4 * rows * (2 * d + 4 * n) + 8 * (6 * d + 16 * n)
+
     def roots(self) -> Nodes:
         """One node an objective, nothing fixed, not yet bounded."""
         count, n = len(self.fine.objectives.b), self.net.size
@@ -142,20 +159,34 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class _Relaxation:
-    unstable: Tensor
+    """Lines of neurons: relu(z) ≤ steep·z + lift where undecided, relu(z) = steep·z elsewhere.
+
+    Masks are numbers, 0 or 1, and choices between two values are products with them: exact, and many times faster on a
+    processor than `torch.where`, whose branches it cannot foresee.
+    """
+
+    unstable: Tensor  # 1 where undecided, else 0
     steep: Tensor
+    settled: Tensor  # steep where not undecided, else 0
     lift: Tensor
 
     @staticmethod
     def of(low: Tensor, high: Tensor) -> _Relaxation:
-        unstable = (low < 0) & (high > 0)
-        width = (high - low).clamp_min(1e-30)
-        steep = torch.where(unstable, high / width, (low >= 0).to(low.dtype))
-        # Ends that are no numbers say nothing: no bound through such a slope can prove.
-        steep = torch.where((low <= high), steep, torch.full_like(steep, torch.nan))
+        below, above = low.clamp_max(0.0), high.clamp_min(0.0)
+        mask = above.sign().mul_(below.sign()).neg_()
+        width = (above - below).clamp_min(LEAST_WIDTH[low.dtype])
+        steep = above / width  # 1 or 0 where one sign is left, no number where an end is none
         # Valid at both ends whatever the rounding of the slope.
-        lift = torch.maximum(-steep * low, high - steep * high) + 8 * unit_of(low.dtype) * width
-        return _Relaxation(unstable, steep, torch.where(unstable, lift.clamp_min(0.0), torch.zeros_like(lift)))
+        lift = torch.maximum(-steep * below, above - steep * above) + 8 * unit_of(low.dtype) * width
+        return _Relaxation(mask, steep, steep * (1.0 - mask), lift.clamp_min(0.0) * mask)
+
+    def floor(self, alpha: Tensor) -> Tensor:
+        """Slopes of the lower lines."""
+        return torch.addcmul(self.settled, self.unstable, alpha)
+
+
+# A neuron that can only be less than this is as good as 0: what is charged for underflow is more.
+LEAST_WIDTH = {torch.float32: 1e-36, torch.float64: TINY}
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,43 +194,48 @@ class _Sweep:
     a: Tensor
     c: Tensor
     v: Tensor  # coefficients of the ReLU outputs
-    slope: Tensor
-    offset: Tensor  # of the line in use: 0 where the lower line is
+    floor: Tensor  # slopes of the lower lines
 
 
-def _sweep(net: Condensed, side: Matrices, nodes: Nodes, relaxation: _Relaxation) -> _Sweep:
-    rows = side.objectives.pick(nodes.objective)
+def _sweep(net: Condensed, side: Matrices, nodes: Nodes, relaxation: _Relaxation, rows: Rows, charge: Tensor) -> _Sweep:
+    """Linear bounds of objectives (rows, with their charges, one a node) by the lines that suit their signs best."""
     dtype = rows.b.dtype
-    floor = torch.where(relaxation.unstable, nodes.alpha.to(dtype), relaxation.steep)
-    pull = nodes.beta.to(dtype) * nodes.sign
+    floor = relaxation.floor(nodes.alpha.to(dtype))
+    pull = nodes.beta.to(dtype) * nodes.sign.to(dtype)
     v = rows.m.clone()
     u = torch.empty_like(v)
-    slope = torch.empty_like(v)
     for first, last in reversed(net.blocks):
-        part = v[:, first:last]
-        slope[:, first:last] = torch.where(part > 0, floor[:, first:last], relaxation.steep[:, first:last])
-        u[:, first:last] = part * slope[:, first:last] - pull[:, first:last]
+        # The lower line where v > 0, the upper one elsewhere: one of the products is 0.
+        above = v[:, first:last].clamp_min(0.0)
+        below = v[:, first:last] - above
+        through = above.mul_(floor[:, first:last]).addcmul_(below, relaxation.steep[:, first:last])
+        torch.sub(through, pull[:, first:last], out=u[:, first:last])
         if first:
             v[:, :first] += u[:, first:last] @ side.neurons.m[first:last, :first]
-    offset = torch.where(v < 0, relaxation.lift, torch.zeros_like(v))
-    a = rows.a + u @ side.neurons.a
-    c = rows.b + u @ side.neurons.b + (v * offset).sum(1)
+    a = torch.addmm(rows.a, u, side.neurons.a)
+    c = rows.b + u @ side.neurons.b + (v.clamp_max(0.0) * relaxation.lift).sum(1)
     # Each product v·slope − β and each line's offset was rounded once more.
-    relaxed = (v.abs() * (relaxation.lift + side.span) + pull.abs() * side.span).sum(1)
-    error = (
-        u.abs() @ side.charge + side.objective_charge[nodes.objective] + gamma(len(side.span) + 6, side.unit) * relaxed
-    )
-    return _Sweep(a, c - error * (1.0 + 2.0**-10), v, slope, offset)
+    relaxed = (v.abs() * (relaxation.lift + side.span)).sum(1) + pull.abs() @ side.span
+    error = u.abs() @ side.charge + charge + gamma(len(side.span) + 6, side.unit) * relaxed
+    return _Sweep(a, c - error * (1.0 + 2.0**-10), v, floor)
 
 
-def _forward(net: Condensed, side: Matrices, sweep: _Sweep, x: Tensor) -> Tensor:
-    """The relaxed pre-activations at x that belong to a sweep."""
-    z = x @ side.neurons.a.T + side.neurons.b
+def _lines_in_use(sweep: _Sweep, relaxation: _Relaxation) -> tuple[Tensor, Tensor]:
+    """Slopes and offsets of the lines that a sweep took; not certified: coefficients near 0 get something between."""
+    lower = (sweep.v * 1e30).clamp(0.0, 1.0)
+    slope = torch.addcmul(relaxation.steep, lower, sweep.floor - relaxation.steep)
+    return slope, torch.addcmul(relaxation.lift, relaxation.lift, lower, value=-1.0)
+
+
+def _forward(net: Condensed, side: Matrices, lines: tuple[Tensor, Tensor], x: Tensor) -> Tensor:
+    """The relaxed pre-activations at x by the lines in use."""
+    slope, offset = lines
+    z = torch.addmm(side.neurons.b, x, side.neurons.a.T)
     y = torch.empty_like(z)
     for first, last in net.blocks:
         if first:
             z[:, first:last] += y[:, :first] @ side.neurons.m[first:last, :first].T
-        y[:, first:last] = sweep.slope[:, first:last] * z[:, first:last] + sweep.offset[:, first:last]
+        y[:, first:last] = torch.addcmul(offset[:, first:last], slope[:, first:last], z[:, first:last])
     return z
 
 
@@ -216,7 +252,8 @@ def climb(problem: Problem, nodes: Nodes, steps: int) -> Tensor:
 def certify(problem: Problem, nodes: Nodes) -> Tensor:
     """The linear bounds of nodes in float64 for the α and β they have, in place; returns their lowest values."""
     low, high = nodes.low.double(), nodes.high.double()
-    sweep = _sweep(problem.net, problem.fine, nodes, _Relaxation.of(low, high))
+    rows, charge = problem.fine.objectives_of(nodes)
+    sweep = _sweep(problem.net, problem.fine, nodes, _Relaxation.of(low, high), rows, charge)
     nodes.a, nodes.c = sweep.a, sweep.c
     return problem.fine.region.lowest(sweep.a[None], sweep.c[None])[0]
 
@@ -225,12 +262,14 @@ def _ascend(problem: Problem, nodes: Nodes, steps: int) -> None:
     """Adam on α and β in float32; keeps the best of what it met."""
     side, net = problem.fast, problem.net
     relaxation = _Relaxation.of(nodes.low, nodes.high)
+    rows, charge = side.objectives_of(nodes)
+    sign = nodes.sign.to(torch.float32)
     best = torch.full_like(nodes.c, -torch.inf, dtype=torch.float32)
     best_alpha, best_beta = nodes.alpha, nodes.beta
     moments = [torch.zeros_like(nodes.alpha) for _ in range(4)]
     rate = RATE
     for step in range(steps + 1):
-        sweep = _sweep(net, side, nodes, relaxation)
+        sweep = _sweep(net, side, nodes, relaxation, rows, charge)
         x = side.region.minimiser(sweep.a[None])[0]
         value = (sweep.a * x).sum(1) + sweep.c
         better = value > best
@@ -240,38 +279,40 @@ def _ascend(problem: Problem, nodes: Nodes, steps: int) -> None:
         best_beta = torch.where(pick, nodes.beta, best_beta)
         if step == steps:
             break
-        z = _forward(net, side, sweep, x)
-        nodes.score = torch.where(pick, _score(sweep, z, relaxation), nodes.score)
+        lines = _lines_in_use(sweep, relaxation)
+        z = _forward(net, side, lines, x)
+        nodes.score = torch.where(pick, _score(sweep.v, lines, z, relaxation), nodes.score)
         if bool((best > 0).all()):
             break
-        _move(nodes, sweep, z, relaxation.unstable, moments, rate, step)
+        _move(nodes, sweep.v, z, (relaxation.unstable, sign), moments, rate, step)
         rate *= DECAY
     nodes.alpha, nodes.beta = best_alpha, best_beta
 
 
 def _move(
-    nodes: Nodes, sweep: _Sweep, z: Tensor, unstable: Tensor, moments: list[Tensor], rate: float, step: int
+    nodes: Nodes, v: Tensor, z: Tensor, masks: tuple[Tensor, Tensor], moments: list[Tensor], rate: float, step: int
 ) -> None:
-    """One step of Adam."""
-    slope_gain = torch.where(unstable & (sweep.v > 0), sweep.v * z, torch.zeros_like(z))
-    scale = sweep.v.abs().amax(1, keepdim=True)
-    for k, (g, m, s) in enumerate(((slope_gain, *moments[:2]), (-nodes.sign * z, *moments[2:]))):
+    """One step of Adam; the masks say which neurons are undecided and which signs are fixed."""
+    unstable, sign = masks
+    gains = v.clamp_min(0.0).mul_(unstable).mul_(z), (sign * z).neg_()
+    scale = v.abs().amax(1, keepdim=True)
+    for k, (g, m, s) in enumerate(((gains[0], *moments[:2]), (gains[1], *moments[2:]))):
         m.mul_(0.9).add_(g, alpha=0.1)
-        s.mul_(0.99).add_(g * g, alpha=0.01)
-        move = (m / (1 - 0.9 ** (step + 1))) / ((s / (1 - 0.99 ** (step + 1))).sqrt() + 1e-12)
+        s.mul_(0.99).addcmul_(g, g, value=0.01)
+        move = (m / (1 - 0.9 ** (step + 1))).div_((s / (1 - 0.99 ** (step + 1))).sqrt_().add_(1e-12))
         if k == 0:
-            nodes.alpha = (nodes.alpha + rate * move).clamp(0.0, 1.0)
+            nodes.alpha = torch.add(nodes.alpha, move, alpha=rate).clamp_(0.0, 1.0)
         else:
-            nodes.beta = (nodes.beta + 0.3 * rate * scale * move).clamp_min(0.0)
+            nodes.beta = torch.addcmul(nodes.beta, move, scale, value=0.3 * rate).clamp_min_(0.0)
 
 
-def _score(sweep: _Sweep, z: Tensor, relaxation: _Relaxation) -> Tensor:
+def _score(v: Tensor, lines: tuple[Tensor, Tensor], z: Tensor, relaxation: _Relaxation) -> Tensor:
     """What each undecided neuron's upper line costs the bound, and a little of how far off it is at the minimiser."""
-    size = sweep.v.abs()
-    cost = relaxation.lift * (-sweep.v).clamp_min(0.0)
-    gap = (sweep.slope * z + sweep.offset - z.clamp_min(0.0)).abs() * size
-    gain = cost + 0.01 * gap + 1e-3 * relaxation.lift * size
-    return torch.where(relaxation.unstable, gain, torch.zeros_like(gain))
+    size = v.abs()
+    gap = torch.addcmul(lines[1], lines[0], z).sub_(z.clamp_min(0.0)).abs_()
+    gain = gap.mul_(0.01).add_(relaxation.lift, alpha=1e-3).mul_(size)
+    gain.addcmul_(relaxation.lift, v.clamp_max(0.0), value=-1.0)
+    return gain.mul_(relaxation.unstable)
 
 
 def fix(nodes: Nodes, at: Tensor) -> Nodes:
@@ -302,72 +343,130 @@ def refine(problem: Problem, nodes: Nodes) -> Tensor:
     shift = (nodes.c - reach - 2 * U32 * nodes.c.abs()).to(torch.float32)
     pressing = _pressing(nodes)
     for first, last in problem.net.blocks:
-        mask = pressing[:, first:last]
-        which, wanted = _positions(mask, shared=first == 0)
+        which, wanted = _positions(pressing[:, first:last], shared=first == 0)
         if not which.shape[1]:
             continue
-        w, k = hidden_rows(problem.net, problem.fast, nodes.low, nodes.high, which + first, first)
-        least = lowest_under_cut(w, k, cut, shift, problem.middle, problem.half, torch.cat([wanted, wanted], 1))
-        least = torch.nan_to_num(least, nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf)
-        count = which.shape[1]
         at = (which + first).expand(len(nodes), -1)
-        low = torch.maximum(nodes.low.gather(1, at), least[:, :count])
-        high = torch.minimum(nodes.high.gather(1, at), -least[:, count:])
+        low, high = nodes.low.gather(1, at), nodes.high.gather(1, at)
+        if first:
+            # The end nearer to 0 can give a neuron its sign; the other one costs as much and hardly matters.
+            turn = torch.where(high > -low, 1.0, -1.0)
+        else:
+            (which, turn), wanted = both_ends(which), torch.cat([wanted, wanted], 1)
+        least = _under_cuts(problem, nodes, (cut, shift), (which + first, turn, wanted), first)
+        if first:
+            nothing = torch.full_like(low, -torch.inf)
+            low = torch.maximum(low, torch.where(turn > 0, least, nothing))
+            high = torch.minimum(high, -torch.where(turn < 0, least, nothing))
+            # What does not count stands for the row's first column once more.
+            low, high = torch.where(wanted, low, low[:, :1]), torch.where(wanted, high, high[:, :1])
+        else:
+            ends = least.chunk(2, 1)
+            low, high = torch.maximum(low, ends[0]), torch.minimum(high, -ends[1])
         nodes.low.scatter_(1, at, low)
         nodes.high.scatter_(1, at, high)
         empty |= (low > high).any(1)
     return empty
 
 
+def _under_cuts(
+    problem: Problem,
+    nodes: Nodes,
+    cuts: tuple[Tensor, Tensor],
+    asked: tuple[Tensor, Tensor, Tensor],
+    first: int,
+) -> Tensor:
+    """Lower bounds of turn·z under each node's cut, for (neurons, turns, whether they count) of one layer."""
+    which, turn, wanted = asked
+    # The rows of a few nodes at a time stay in the caches; those of all would go through main memory several times.
+    count = max(1, IN_CACHE // (which.shape[1] * cuts[0].shape[1])) if first else len(nodes)
+    found = []
+    for part in torch.split(torch.arange(len(nodes)), count) if count < len(nodes) else (slice(None),):
+        mine = (which[part], turn[part]) if first else (which, turn)
+        w, k = hidden_rows(problem.net, problem.fast, nodes.low[part], nodes.high[part], *mine, first)
+        cut, shift = cuts[0][part], cuts[1][part]
+        found.append(lowest_under_cut(w, k, cut, shift, problem.middle, problem.half, wanted[part]))
+    return torch.nan_to_num(torch.cat(found), nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf)
+
+
 def _pressing(nodes: Nodes) -> Tensor:
     """Which undecided neurons of each node are worth new bounds: those that cost its bound most."""
     undecided = (nodes.low < 0) & (nodes.high > 0)
     size = undecided.shape[1]
-    most = max(REFINED, REFINEMENT // max(size, 1))
+    most = _most(size)
     if size <= most:
         return undecided
-    score = torch.where(undecided, nodes.score, torch.full_like(nodes.score, -1.0))
-    least = score.topk(most, dim=1).values[:, -1:]
+    score = nodes.score * undecided
+    if score.device.type == "cpu":
+        least = torch.from_numpy(np.partition(score.numpy(), size - most, axis=1)[:, size - most : size - most + 1])
+    else:
+        least = score.topk(most, dim=1).values[:, -1:]
     return undecided & (score >= least)
 
 
+def _most(neurons: int) -> int:
+    """How many neurons of a node are bounded anew, at most."""
+    return max(REFINED, REFINEMENT // max(neurons, 1))
+
+
 def _positions(mask: Tensor, shared: bool) -> tuple[Tensor, Tensor]:
-    """The columns that are set in each row of a mask, (rows, most) or (1, most) if shared, and which of them count."""
+    """The columns that are set in each row of a mask, (rows, most) or (1, most) if shared, and which of them count.
+
+    Rows with fewer than the most repeat their first one.
+    """
     if shared:
         which = mask.any(0).nonzero()[:, 0]
         return which[None], mask[:, which]
-    most = int(mask.sum(1).max()) if len(mask) else 0
-    wanted, which = mask.to(torch.int8).topk(most, dim=1)
-    return which, wanted.bool()
+    counts = mask.sum(1)
+    most = int(counts.max()) if len(mask) else 0
+    row, column = mask.nonzero(as_tuple=True) if mask.device.type != "cpu" else _set_in(mask)
+    place = torch.arange(len(row), device=mask.device) - (counts.cumsum(0) - counts)[row]
+    which = mask.to(torch.int8).argmax(1)[:, None].repeat(1, most)
+    which[row, place] = column
+    return which, torch.arange(most, device=mask.device) < counts[:, None]
+
+
+def _set_in(mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows and columns that are set; numpy finds them many times faster than torch does."""
+    row, column = np.nonzero(mask.numpy())
+    return torch.from_numpy(row), torch.from_numpy(column)
+
+
+def both_ends(which: Tensor) -> tuple[Tensor, Tensor]:
+    """Neurons (nodes, count) twice, and the signs with which `hidden_rows` bounds them: +z of all, then −z of all."""
+    one = torch.ones(which.shape)
+    return torch.cat([which, which], 1), torch.cat([one, -one], 1)
 
 
 def hidden_rows(
-    net: Condensed, side: Matrices, low: Tensor, high: Tensor, which: Tensor, first: int
+    net: Condensed, side: Matrices, low: Tensor, high: Tensor, which: Tensor, turn: Tensor, first: int
 ) -> tuple[Tensor, Tensor]:
-    """Lower linear bounds of +z and −z of some neurons of one layer: (nodes, rows, d), (nodes, rows).
+    """Lower linear bounds of turn·z of some neurons of one layer, turn = ±1: (nodes, rows, d), (nodes, rows).
 
-    The layer begins with neuron `first`; `low` and `high` are (nodes, n). `which` is (nodes, neurons), or (1, neurons)
-    in the first layer, whose rows all nodes share.
+    The layer begins with neuron `first`; `low` and `high` are (nodes, n). `which` and `turn` are (nodes, rows), or (1,
+    rows) in the first layer, whose rows all nodes share.
     """
-    rows, b, charge = side.neurons.a[which], side.neurons.b[which], side.charge[which]
-    b, error = torch.cat([b, -b], 1), torch.cat([charge, charge], 1) * (1.0 + 2.0**-10)
+    turn = turn.to(low.dtype)
+    b, error = side.neurons.b[which] * turn, side.charge[which] * (1.0 + 2.0**-10)
     if not first:
-        return torch.cat([rows, -rows], 1), (b - error).expand(len(low), -1)
-    v = side.neurons.m[:, :first][which]
-    v = torch.cat([v, -v], 1)
+        return side.neurons.a[which] * turn[..., None], (b - error).expand(len(low), -1)
+    v = side.neurons.m[:, :first][which] * turn[..., None]
     low, high = low[:, :first], high[:, :first]
     relaxation = _Relaxation.of(low, high)
-    floor = torch.where(relaxation.unstable, (high > -low).to(low.dtype), relaxation.steep)
-    u = torch.empty_like(v)
+    floor = relaxation.floor((high + low).mul_(1e30).clamp_(0.0, 1.0))[:, None]
+    steep = relaxation.steep[:, None]
+    # The layer's own columns hold the neurons themselves: one product instead of a gather, a product and a sum.
+    last = next(end for start, end in net.blocks if start == first)
+    whole = v.new_zeros((*v.shape[:2], last))
+    whole.scatter_(2, which[..., None], turn[..., None])
+    u = whole[..., :first]
     for start, end in reversed([b for b in net.blocks if b[1] <= first]):
-        part = v[..., start:end]
-        slope = torch.where(part > 0, floor[:, None, start:end], relaxation.steep[:, None, start:end])
-        u[..., start:end] = part * slope
+        above = v[..., start:end].clamp_min(0.0)
+        below = v[..., start:end] - above
+        u[..., start:end] = above.mul_(floor[..., start:end]).addcmul_(below, steep[..., start:end])
         if start:
             v[..., :start] += u[..., start:end] @ side.neurons.m[start:end, :start]
-    a = u @ side.neurons.a[:first]
-    a[:, : which.shape[1]] += rows
-    a[:, which.shape[1] :] -= rows
+    a = whole @ side.neurons.a[:last]
     k = b + u @ side.neurons.b[:first] + (v.clamp_max(0.0) * relaxation.lift[:, None]).sum(-1)
     error = error + u.abs() @ side.charge[:first]
     error = error + gamma(first + 6, side.unit) * (v.abs() * (relaxation.lift[:, None] + side.span[:first])).sum(-1)

@@ -85,14 +85,19 @@ class Region:
 
     def lowest(self, a: Tensor, c: Tensor) -> Tensor:
         """A lower bound on a·x + c over the balls, for coefficients (batch, rows, d) and constants (batch, rows)."""
-        value, _ = self.support(a, self.epsilon[:, None].expand(a.shape[:2]))
+        if self.norm.name == "linf":
+            # Two products with vectors: choosing a side for every coefficient takes many times as long.
+            down, up = self.box()
+            above = a.clamp_min(0.0)
+            value = (times(a - above, up) - times(above, down)) * (1.0 + 2 * gamma(a.shape[-1], self.unit))
+        else:
+            value, _ = self.support(a, self.epsilon[:, None].expand(a.shape[:2]))
         return self.at_center(a, c) + value
 
     def at_center(self, a: Tensor, c: Tensor) -> Tensor:
         """A lower bound on a·x0 + c."""
-        center = self.center[:, None]
-        slack = gamma(a.shape[-1] + 1, self.unit) * ((a.abs() * center.abs()).sum(-1) + c.abs())
-        return (a * center).sum(-1) + c - slack
+        slack = gamma(a.shape[-1] + 1, self.unit) * (times(a.abs(), self.center.abs()) + c.abs())
+        return times(a, self.center) + c - slack
 
     def root(self, a: Tensor, c: Tensor) -> Tensor:
         """A certified radius: a·x + c > 0 on the whole ball of that size; at most the region's own ε, at least 0."""
@@ -115,6 +120,12 @@ class Region:
 
     def minimiser(self, a: Tensor, epsilon: Tensor | None = None) -> Tensor:
         """A point of each ball where a·x is least (batch, rows, d); not certified, for attacks and gradients."""
+        if epsilon is None and self.norm.name == "linf":
+            size = self.epsilon[:, None]
+            down, up = torch.minimum(self.down, size), torch.minimum(self.up, size)
+            return torch.addcmul(
+                (self.center + 0.5 * (up - down))[:, None], torch.sign(a), (0.5 * (up + down))[:, None], value=-1.0
+            )
         size = (self.epsilon[:, None].expand(a.shape[:2]) if epsilon is None else epsilon)[..., None]
         room = torch.where(a > 0, self.down[:, None], self.up[:, None])
         if self.norm.name == "linf":
@@ -124,6 +135,11 @@ class Region:
         else:
             reach = _reach_l2(a.abs(), room, size)
         return self.center[:, None] - torch.sign(a) * reach
+
+
+def times(rows: Tensor, vector: Tensor) -> Tensor:
+    """Each ball's rows times its vector: (batch, rows)."""
+    return torch.matmul(rows, vector[..., None])[..., 0]
 
 
 def _support_l1(size: Tensor, room: Tensor, epsilon: Tensor) -> tuple[Tensor, Tensor]:

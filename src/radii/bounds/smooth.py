@@ -16,7 +16,7 @@ from radii.bounds.backward import Magnitudes
 from radii.bounds.cut import lowest_under_cut
 from radii.bounds.descend import Bound, Pull, descend
 from radii.bounds.interval import of_input, through
-from radii.bounds.region import Region
+from radii.bounds.region import Region, times
 from radii.bounds.rounding import U32, U64, UP, gamma
 from radii.bounds.sites import Lines, Site, Sites, Slants, lines_of
 from radii.models.graph import Graph
@@ -34,9 +34,9 @@ class Place:
 
     def lowest(self, a: Tensor, c: Tensor) -> Tensor:
         """A lower bound on a·x + c over the place; the cut is not looked at."""
-        value = _lowest(self.regions[0], a, c)
+        value = self.regions[0].lowest(a, c)
         for region in self.regions[1:]:
-            value = torch.maximum(value, _lowest(region, a, c))
+            value = torch.maximum(value, region.lowest(a, c))
         return value
 
     def minimiser(self, a: Tensor) -> Tensor:
@@ -46,21 +46,6 @@ class Place:
     def rows(self, index: Tensor) -> Place:
         """The place of these members of the batch."""
         return Place(tuple(r.rows(index) for r in self.regions), None if self.cut is None else self.cut.rows(index))
-
-
-def _lowest(region: Region, a: Tensor, c: Tensor) -> Tensor:
-    """`Region.lowest`; on boxes by two products with vectors, without copies of the coefficients."""
-    if region.norm.name != "linf":
-        return region.lowest(a, c)
-    down, up = region.box()
-    middle, half, size = region.center + 0.5 * (up - down), 0.5 * (up + down), a.abs()
-    value = _times(a, middle) - _times(size, half) + c
-    return value - 2 * gamma(a.shape[-1] + 8) * UP * (_times(size, region.center.abs() + down + up) + c.abs())
-
-
-def _times(rows: Tensor, vector: Tensor) -> Tensor:
-    """Each member's rows times its vector."""
-    return torch.matmul(rows, vector[..., None])[..., 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +76,8 @@ class Cut:
         """A lower bound on rows a·x + c, (batch, rows, d), where the cut holds."""
         size = a.abs()
         reach = torch.matmul(size, (self.half + self.middle.abs()).double()) * (2 * U32)
-        at = _times(a, ball.center) + c
-        lost = 2 * gamma(a.shape[-1] + 1) * UP * (_times(size, ball.center.abs()) + c.abs())
+        at = times(a, ball.center) + c
+        lost = 2 * gamma(a.shape[-1] + 1) * UP * (times(size, ball.center.abs()) + c.abs())
         shift = (at - lost - reach - 2 * U32 * at.abs()).to(torch.float32)
         least = lowest_under_cut(a.to(torch.float32), shift, self.g, self.c, self.middle, self.half)
         return torch.nan_to_num(least.double(), nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf)

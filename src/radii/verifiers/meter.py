@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import psutil
 
 from radii.decide import Budget
 from radii.problem import Reason
+
+BATCH_SHARE = 8  # the part of the free memory that one batch of nodes may take
+GROUPS = (  # where a container's memory is told: limit, use, and what of it are files that can be dropped
+    ("/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
+    ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
+
+
+def free_memory() -> int:
+    """Bytes that this process can still get, of the machine's and of those of the container that it runs in."""
+    free = int(psutil.virtual_memory().available)
+    for folder, limit, used, dropped in GROUPS:
+        group = Path(folder)
+        try:
+            rest = int((group / limit).read_text()) - int((group / used).read_text())
+            stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+        except (OSError, ValueError):  # no such group, or one without a limit
+            continue
+        free = min(free, rest + int(stat.get(dropped, 0)))
+    return max(0, free)
 
 
 class Meter:
@@ -39,3 +60,11 @@ class Meter:
         if self.budget.memory is not None and self._process.memory_info().rss > self.budget.memory:
             return Reason.MEMORY
         return None
+
+    @property
+    def room(self) -> int:
+        """Bytes that one batch of nodes may take."""
+        free = free_memory()
+        if self.budget.memory is not None:
+            free = min(free, self.budget.memory - int(self._process.memory_info().rss))
+        return max(0, free) // BATCH_SHARE

@@ -46,7 +46,8 @@ GRACE = 0.01  # of the budget, for that tree when time is up
 VAIN = 0.05  # of the budget, for bottlenecks from which nothing comes
 ROOTS = 4  # bisections by root bounds, whatever they cost
 REBUILD = 0.97  # a goal that shrank to this part of the tree's ball wants a new tree
-MEMORY = 2**31  # bytes of open nodes
+HELD, MOST_HELD = 2**26, 2**31  # bytes of open nodes: so many are always kept, and so many at most
+OPEN_ROOM = 2  # open nodes may take twice the memory that a batch may
 LARGE = 4000  # undecided neurons beyond which a tree costs more than it can prove
 
 
@@ -158,7 +159,9 @@ class Pursuit:
             return self._settle(root, goal, until, nodes)
         if deep and until is None:
             # Slopes of their own for the bounds of every hidden neuron: too dear for one goal of many.
-            for tighter, _, _ in settle_signs(root, partial(self._count, until=None), 0, recorder=self.recorder):
+            for tighter, _, _ in settle_signs(
+                root, partial(self._count, until=None), 0, recorder=self.recorder, room=self.meter.room
+            ):
                 self.roots[goal] = tighter
             tree = self._tree(self.roots[goal], goal)
         return self._work(tree, until, nodes)
@@ -170,7 +173,7 @@ class Pursuit:
         for cap in passes:
             last, asked = cap == passes[-1], False
             for settled, relu, helps in settle_signs(
-                root, partial(self._count, until=until), cap, LEAST if deep else 0, self.recorder
+                root, partial(self._count, until=until), cap, LEAST if deep else 0, self.recorder, self.meter.room
             ):
                 root = self.roots[goal] = settled
                 late = None if until is None else max(until, self.meter.share + GRACE)
@@ -181,8 +184,6 @@ class Pursuit:
                         return True
                     if self._leave(goal, until):
                         return False
-                    if not last:
-                        break
                 # Often the margins close before the last layers are settled; none closed yet means it is too early.
                 tree = self._tree(root, goal)
                 if len(tree.open or ()) < len(self.margins.rows) and self._work(tree, late, EARLY):
@@ -193,8 +194,6 @@ class Pursuit:
                     if until is not None:
                         return False  # a smaller goal is a better use of what is left
                     break
-            if asked and not last:
-                continue
             if self._work(self._tree(root, goal), until, nodes if last else TRIED * cap):
                 return True
             if self._leave(goal, until):
@@ -252,7 +251,7 @@ class Pursuit:
         rows = objectives(root, net, self.margins.rows[undecided], shift[undecided])
         log = None if self.recorder is None else self.recorder.margins(net, undecided)
         self.meter.nodes += len(self.margins.rows)
-        return Tree.started(Problem.of(net, rows), goal, log)
+        return Tree.started(Problem.of(net, rows), goal, self.meter.room, log)
 
     def _narrow(self, root: Root, settled: int, goal: float) -> Tree | None:
         """The tree of what a bottleneck's few values must not be, if there is one; no evidence is kept of that.
@@ -277,7 +276,7 @@ class Pursuit:
         asked = objectives(root, net, rows, found[1], neck.relu)
         asked = replace(asked, m=asked.m[:, : early.size])
         self.meter.nodes += len(rows)
-        return Tree.started(Problem.of(early, asked), goal)
+        return Tree.started(Problem.of(early, asked), goal, self.meter.room)
 
     def _work(self, tree: Growing[Any], until: float | None, nodes: int | None = None, whole: bool = True) -> bool:
         """Runs a tree until it is done or has used its share; learns from it what can be learnt.
@@ -296,7 +295,8 @@ class Pursuit:
                 return False
             if tree.goal < REBUILD * size:
                 return False
-            if len(tree.open or ()) * tree.node_bytes > MEMORY:
+            held = len(tree.open or ()) * tree.node_bytes
+            if held > HELD and held > min(MOST_HELD, OPEN_ROOM * self.meter.room):
                 self.stopped = Reason.MEMORY if until is None else None
                 return False
             if not whole and tree.open is not None and not bool(tree.open.splittable.any()):

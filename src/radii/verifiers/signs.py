@@ -32,17 +32,23 @@ SHARED = 50.0  # times more, at most, for few objectives that share a layer's no
 WORST = 0.15  # of the open nodes of an objective, those that are split next: its bound is that of the worst
 BATCH = 192
 PUSHES = 4
+STEPS = 3  # of ascent a node: more close hardly more nodes
 LOOKED_AT = 64  # neurons of a layer, at most, from which the share of mixed ones is told
 
 
 def settle_signs(
-    root: Root, go_on: Callable[[int], bool], cap: int, least: int = 0, recorder: Recorder | None = None
+    root: Root,
+    go_on: Callable[[int], bool],
+    cap: int,
+    least: int = 0,
+    recorder: Recorder | None = None,
+    room: int | None = None,
 ) -> Iterator[tuple[Root, int, bool]]:
     """Roots of the same ball that know what hidden trees have proven, with the ReLU just settled and whether it helps.
 
     `go_on` is told how many nodes were visited and says whether to go on; a sign may cost `cap` nodes, more in early
-    layers, and a layer with few objectives `cap` × `least` in all; `recorder` hears of the trees. When hardly any
-    neuron of a layer has its sign, the layers after it will not do better.
+    layers, and a layer with few objectives `cap` × `least` in all; `recorder` hears of the trees; bounding a batch of
+    nodes may take `room` bytes. When hardly any neuron of a layer has its sign, the layers after it will not do better.
     """
     known = {k: (v.low.clone(), v.high.clone()) for k, v in root.lines.items()}
     done: set[int] = set()
@@ -56,7 +62,7 @@ def settle_signs(
         relu, which, block = rest[0]
         done.add(relu)
         more = cap * min(MOST, (net.size / block[0]) ** EARLIER)
-        low, high, failed = _prove_layer(net, block, _attained(net, block), go_on, (more, more * least), recorder)
+        low, high, failed = _prove_layer(net, block, _attained(net, block), go_on, (more, more * least), recorder, room)
         for k, v in root.lines.items():
             known[k] = (v.low, v.high)
         ends = root.lines[relu].low.clone(), root.lines[relu].high.clone()
@@ -87,6 +93,7 @@ def _prove_layer(
     go_on: Callable[[int], bool],
     nodes: tuple[float, float],
     recorder: Recorder | None = None,
+    room: int | None = None,
 ) -> tuple[Tensor, Tensor, int]:
     """Bounds of the neurons of a layer that hidden trees prove, given the least and largest values seen.
 
@@ -116,7 +123,7 @@ def _prove_layer(
     caps = (caps * min(SHARED, max(1.0, nodes[1] / max(1.0, float(caps.sum()))))).long()
     early = truncated(net, first)
     log = None if recorder is None else recorder.layer(net, early, torch.cat([first + up, first + down]), sign, shift)
-    bound = _prove(Problem.of(early, objectives), go_on, caps, log)
+    bound = _prove(Problem.of(early, objectives), go_on, caps, log, room)
     bound = bound - 4 * U64 * (bound.abs() + shift.abs())
     new_low, new_high = low.clone(), high.clone()
     new_low[up] = torch.where(bound[: len(up)] >= 0, low_goal[up], low_goal[up] + bound[: len(up)])
@@ -124,10 +131,12 @@ def _prove_layer(
     return new_low, new_high, int((bound[shift == 0] < 0).sum())
 
 
-def _prove(problem: Problem, go_on: Callable[[int], bool], caps: Tensor, log: TreeLog | None = None) -> Tensor:
+def _prove(
+    problem: Problem, go_on: Callable[[int], bool], caps: Tensor, log: TreeLog | None = None, room: int | None = None
+) -> Tensor:
     """A lower bound of min(objective, 0) for every objective, 0 where it is proven; each may cost so many nodes."""
     count = len(problem.fine.objectives.b)
-    tree = Tree(problem, torch.inf, measures=False, log=log, cuts=bool((caps > 0).any()))
+    tree = Tree(problem, torch.inf, room=room, measures=False, log=log, cuts=bool((caps > 0).any()), steps=STEPS)
     tree.start()
     assert tree.open is not None
     visited = torch.ones(count, dtype=torch.int64)
@@ -138,7 +147,7 @@ def _prove(problem: Problem, go_on: Callable[[int], bool], caps: Tensor, log: Tr
         end = (visited > caps)[nodes.objective] | ~nodes.splittable
         _lower(problem, bound, nodes.pick(end.nonzero()[:, 0]))
         nodes = nodes.pick((~end).nonzero()[:, 0])
-        take, rest = _worst(problem, nodes, count)
+        take, rest = _worst(problem, nodes, count, tree.fitting(2 * BATCH) // 2 or 1)
         visited += 2 * torch.bincount(take.objective, minlength=count)
         kept = tree.bound_children(fix(take, best_splits(take))) if len(take) else take
         tree.open = Nodes.join([rest, kept])
@@ -147,7 +156,7 @@ def _prove(problem: Problem, go_on: Callable[[int], bool], caps: Tensor, log: Tr
     return bound
 
 
-def _worst(problem: Problem, nodes: Nodes, count: int) -> tuple[Nodes, Nodes]:
+def _worst(problem: Problem, nodes: Nodes, count: int, most: int) -> tuple[Nodes, Nodes]:
     """The nodes to split next, and the others: the worst of every objective, first of those with fewest open."""
     waiting = torch.bincount(nodes.objective, minlength=count)
     order = torch.argsort(problem.fine.region.lowest(nodes.a[None], nodes.c[None])[0], stable=True)
@@ -156,7 +165,7 @@ def _worst(problem: Problem, nodes: Nodes, count: int) -> tuple[Nodes, Nodes]:
     rank = torch.arange(len(order)) - (waiting.cumsum(0) - waiting)[mine]
     pressing = rank < (WORST * waiting[mine]).ceil()
     order = order[torch.argsort(torch.where(pressing, waiting[mine], len(order) + 1), stable=True)]
-    size = min(BATCH, int(pressing.sum()))
+    size = min(most, int(pressing.sum()))
     return nodes.pick(order[:size]), nodes.pick(order[size:])
 
 

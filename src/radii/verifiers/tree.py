@@ -27,23 +27,29 @@ class Tree(Growing[Nodes]):
 
     problem: Problem
     goal: float
-    batch: int = 64
+    batch: int = 64  # nodes split at a time: more of them are not cheaper each
+    room: int | None = None  # bytes that bounding a batch may take
     cuts: bool = True
     measures: bool = True  # whether nodes need radii and points to attack from, not only to be closed
     open: Nodes | None = None
     visited: int = 0
     minimisers: Tensor | None = None  # where the last bounded nodes had their least values: points to attack from
     log: TreeLog | None = None  # hears of every bounded node, for evidence
+    steps: int = STEPS  # of ascent a bound
 
     @staticmethod
-    def started(problem: Problem, goal: float, log: TreeLog | None = None) -> Tree:
+    def started(problem: Problem, goal: float, room: int | None = None, log: TreeLog | None = None) -> Tree:
         """A tree with its roots bounded; without objectives it has none, and is done."""
-        tree = Tree(problem, goal, log=log)
+        tree = Tree(problem, goal, room=room, log=log)
         if len(problem.fine.objectives.b):
             tree.start()
         else:
             tree.open = problem.roots()
         return tree
+
+    def fitting(self, nodes: int) -> int:
+        """So many nodes, or as many as can be bounded at once in the memory that there is; one always can."""
+        return nodes if self.room is None else max(1, min(nodes, self.room // self.problem.node_bytes))
 
     def start(self) -> None:
         """Bounds the roots."""
@@ -60,16 +66,16 @@ class Tree(Growing[Nodes]):
         order = torch.argsort(
             torch.where(free, self.open.radius, torch.full_like(self.open.radius, torch.inf)), stable=True
         )
-        count = min(self.batch, int(free.sum()))
+        count = min(self.fitting(2 * self.batch) // 2 or 1, int(free.sum()))
         take, rest = order[:count], order[count:]
         parents = self.open.pick(take)
-        kept = self._bound(fix(parents, best_splits(parents)), STEPS)
+        kept = self._bound(fix(parents, best_splits(parents)), self.steps)
         self.open = Nodes.join([self.open.pick(rest), kept])
         return True
 
     def bound_children(self, nodes: Nodes) -> Nodes:
         """Those of these new nodes that stay open."""
-        return self._bound(nodes, STEPS)
+        return self._bound(nodes, self.steps)
 
     def _finish(self) -> bool:
         """Settles nodes in which all signs are fixed; False when that closed none of them."""
@@ -82,30 +88,43 @@ class Tree(Growing[Nodes]):
         leaves.beta = leaves.beta.to(torch.float32)
         left = self._alive(leaves, lowest)
         left.radius = torch.maximum(left.radius, self.problem.fine.region.root(left.a[None], left.c[None])[0])
-        left = left.pick((left.radius < self.goal).nonzero()[:, 0])
+        left = left.where(left.radius < self.goal)
         self.minimisers = torch.cat([points, self._candidates(left)])
         self.open = Nodes.join([rest, left])
         return len(left) < len(leaves)
 
     def _bound(self, nodes: Nodes, steps: int) -> Nodes:
+        """Those of these nodes that stay open, in parts where they do not fit into memory together."""
+        size = self.fitting(len(nodes))
+        if size == len(nodes):
+            return self._bound_at_once(nodes, steps)
+        kept, points = [], []
+        for first in range(0, len(nodes), size):
+            kept.append(self._bound_at_once(nodes.pick(torch.arange(first, min(first + size, len(nodes)))), steps))
+            points += [] if self.minimisers is None else [self.minimisers]
+            self.minimisers = None
+        self.minimisers = torch.cat(points) if points else None
+        return Nodes.join(kept)
+
+    def _bound_at_once(self, nodes: Nodes, steps: int) -> Nodes:
         self.visited += len(nodes)
         possible = ~(nodes.low > nodes.high).any(1)
-        nodes = nodes.pick(possible.nonzero()[:, 0])
+        nodes = nodes.where(possible)
         lowest = climb(self.problem, nodes, steps)
         self._tell(1, nodes)
         nodes = self._alive(nodes, lowest)
         if self.cuts and len(nodes):
             empty = refine(self.problem, nodes)
-            nodes = nodes.pick((~empty).nonzero()[:, 0])
+            nodes = nodes.where(~empty)
             if len(nodes):
-                lowest = climb(self.problem, nodes, STEPS)
+                lowest = climb(self.problem, nodes, self.steps)
                 self._tell(2, nodes)
                 nodes = self._alive(nodes, lowest)
         if len(nodes) and self.measures:
             region = self.problem.net.region
             found = region.root(nodes.a[None], nodes.c[None])[0]
             nodes.radius = torch.maximum(nodes.radius, found)
-            nodes = nodes.pick((nodes.radius < self.goal).nonzero()[:, 0])
+            nodes = nodes.where(nodes.radius < self.goal)
             self.minimisers = self._candidates(nodes)
         return nodes
 
@@ -125,4 +144,4 @@ class Tree(Growing[Nodes]):
     @staticmethod
     def _alive(nodes: Nodes, lowest: Tensor) -> Nodes:
         # Written so that NaN stays open: only a bound above 0 closes a node.
-        return nodes.pick((~(lowest > 0)).nonzero()[:, 0])
+        return nodes.where(~(lowest > 0))

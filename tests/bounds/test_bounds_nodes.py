@@ -1,0 +1,114 @@
+"""Lines of single neurons, and bounds of hidden ones under cuts: what the fast forms of both must still do."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.bounds.balls import dense_graph, points, region
+
+from radii.bounds import nodes as bounded
+from radii.bounds.condense import condense, objectives
+from radii.bounds.nodes import Problem, _positions, _Relaxation, both_ends, climb, hidden_rows, refine
+from radii.bounds.root import bound_root
+
+WIDTHS = (6, 9, 8, 7, 3)
+ENDS = st.one_of(st.floats(-1e4, 1e4, width=32), st.sampled_from([0.0, 1e-30, -1e-30, 2.0**-120, -(2.0**-120)]))
+
+
+@given(ENDS, ENDS, st.sampled_from([torch.float32, torch.float64]), st.floats(0, 1))
+def test_lines_of_a_neuron_hold_at_both_ends(a, b, dtype, alpha):
+    low, high = min(a, b), max(a, b)
+    found = _Relaxation.of(torch.tensor([low], dtype=dtype), torch.tensor([high], dtype=dtype))
+    alpha = torch.tensor([alpha], dtype=dtype)
+    unstable, steep, lift, floor = (
+        Fraction(float(part)) for part in (found.unstable, found.steep, found.lift, found.floor(alpha))
+    )
+    assert unstable == (low < 0 < high)
+    for z in (Fraction(low), Fraction(high), Fraction(0) if low <= 0 <= high else Fraction(low)):
+        truth = max(z, Fraction(0))
+        tiny = Fraction(bounded.LEAST_WIDTH[dtype])  # for intervals that are thinner than that
+        assert floor * z <= truth + tiny
+        assert steep * z + lift >= truth - tiny
+    if not unstable:
+        assert lift == 0
+        assert floor == steep
+
+
+@pytest.mark.parametrize("ends", [(np.nan, 1.0), (-1.0, np.nan), (np.nan, np.nan), (-np.inf, np.inf)])
+def test_ends_that_are_no_numbers_give_no_lines(ends):
+    low, high = (torch.tensor([end]) for end in ends)
+    found = _Relaxation.of(low, high)
+    assert bool(found.steep.isnan().all())
+    assert bool(found.floor(torch.tensor([0.5])).isnan().all()) or ends == (-np.inf, np.inf)
+    assert not bool((found.lift >= 0).any())
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 9))
+def test_positions_are_the_columns_that_are_set(seed, rows, columns):
+    mask = torch.from_numpy(np.random.default_rng(seed).random((rows, columns)) < 0.4)
+    which, counts = _positions(mask, shared=False)
+    for i, row in enumerate(mask):
+        assert which[i, counts[i]].tolist() == row.nonzero()[:, 0].tolist()
+        assert set(which[i, ~counts[i]].tolist()) <= set(which[i, :1].tolist())
+
+
+def problem(seed: int) -> tuple[Problem, np.ndarray, list[np.ndarray]]:
+    """Outputs of a random network on a ball, shifted so that a few points break them; those points, from the centre,
+    and the undecided pre-activations and shifted outputs there."""
+    rng = np.random.default_rng(seed)
+    layers = [(rng.normal(size=(b, a)) / np.sqrt(a), 0.3 * rng.normal(size=b)) for a, b in pairwise(WIDTHS)]
+    center = rng.random(WIDTHS[0])
+    root = bound_root(dense_graph(layers), region(center, 0.3))
+    net = condense(root)
+    x = points(center, 0.3, "linf", None, 400, seed)
+    values, y = [], x
+    for weight, bias in layers:
+        values.append(y @ weight.T + bias)
+        y = values[-1].clip(0)
+    shift = np.quantile(values[-1], 0.01, axis=0)
+    rows = torch.eye(WIDTHS[-1], dtype=torch.float64)
+    asked = Problem.of(net, objectives(root, net, rows, torch.from_numpy(shift)))
+    undecided = [values[k][:, which.numpy()] for k, (_, which) in enumerate(net.where)]
+    return asked, x - center, [*undecided, values[-1] - shift]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_of_hidden_neurons_stay_below_their_values(seed):
+    asked, x, values = problem(seed)
+    assert len(asked.net.blocks) == 3
+    for side, dtype in ((asked.fast, torch.float32), (asked.fine, torch.float64)):
+        low, high = (end.to(dtype)[None] for end in (asked.net.low, asked.net.high))
+        for (first, last), truth in zip(asked.net.blocks, values):
+            which, turn = both_ends(torch.arange(first, last)[None])
+            a, k = hidden_rows(asked.net, side, low - 1e-5, high + 1e-5, which, turn, first)
+            bound = torch.from_numpy(x) @ a[0].double().T + k[0].double()
+            assert bool((bound.numpy() <= np.concatenate([truth, -truth], 1) + 1e-9).all())
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3, 4])
+def test_bounds_under_cuts_hold_at_every_violation_however_many_rows_go_together(seed, monkeypatch):
+    asked, _, values = problem(seed)
+    found = []
+    for size in (2**20, 1):
+        monkeypatch.setattr(bounded, "IN_CACHE", size)
+        nodes = asked.roots()
+        climb(asked, nodes, 4)
+        empty = refine(asked, nodes)
+        found.append(nodes)
+        for i, margin in enumerate(values[-1].T):
+            broken = margin <= 0
+            assert broken.any()
+            assert not empty[i]
+            inside = np.concatenate([v[broken] for v in values[:-1]], 1)
+            assert bool((nodes.low[i].numpy() <= inside + 1e-9).all())
+            assert bool((nodes.high[i].numpy() >= inside - 1e-9).all())
+    root = asked.roots()
+    assert float((found[0].high - found[0].low).sum()) < 0.999 * float((root.high - root.low).sum())
+    torch.testing.assert_close(found[0].low, found[1].low)
+    torch.testing.assert_close(found[0].high, found[1].high)
