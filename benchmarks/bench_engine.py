@@ -75,8 +75,8 @@ def main() -> int:
     if not options.data.is_dir():
         print(f"--data: expected the folder of the JAIR networks, got {options.data}", file=sys.stderr)
         return 2
-    parts = {"bar": run_bar, "growth": run_growth, "envelope": run_envelope}
-    parts |= {"vibecheck": run_vibecheck, "curves": run_curves}
+    parts = {"bar": run_bar, "curves": run_curves, "growth": run_growth, "envelope": run_envelope}
+    parts |= {"vibecheck": run_vibecheck}  # the longest, and the one that another run may have done
     named = [name for name in parts if getattr(options, name)]
     options.resumed = not named
     start_sitting(options, named)

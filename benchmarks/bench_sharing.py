@@ -21,7 +21,7 @@ import torch
 from common import DATA, ROOT, correct, keep, machine, network
 from torch import Tensor
 
-from radii.bounds.nodes import Nodes, Problem, _forward, _Relaxation, _sweep
+from radii.bounds.nodes import Nodes, Problem, _forward, _lines_in_use, _Relaxation, _sweep
 from radii.decide import Budget
 from radii.problem import LINF, Classification
 from radii.verifiers.native import Native
@@ -76,24 +76,27 @@ def seconds_of(run: Callable[[], Any]) -> float:
     return min(rounds)
 
 
-def one_by_one(problems: list[Problem], count: int) -> Callable[[], None]:
+def one_by_one(problems: list[Problem], count: int) -> Callable[[], Tensor]:
     """Sweeps back and forth for so many nodes of each image, as the engine makes them."""
     batches = []
     for problem in problems:
         roots = problem.roots()
         nodes = roots.pick(torch.arange(count) % len(roots))
-        batches.append((problem, nodes, _Relaxation.of(nodes.low, nodes.high)))
+        batches.append((problem, nodes, _Relaxation.of(nodes.low, nodes.high), *problem.fast.objectives_of(nodes)))
 
-    def run() -> None:
-        for problem, nodes, relaxation in batches:
-            sweep = _sweep(problem.net, problem.fast, nodes, relaxation)
+    def run() -> Tensor:
+        constants = []
+        for problem, nodes, relaxation, rows, charge in batches:
+            sweep = _sweep(problem.net, problem.fast, nodes, relaxation, rows, charge)
             x = problem.fast.region.minimiser(sweep.a[None])[0]
-            _forward(problem.net, problem.fast, sweep, x)
+            _forward(problem.net, problem.fast, _lines_in_use(sweep, relaxation), x)
+            constants.append(sweep.c)
+        return torch.stack(constants)
 
     return run
 
 
-def together(problems: list[Problem], count: int) -> Callable[[], None]:
+def together(problems: list[Problem], count: int) -> Callable[[], Tensor]:
     """The same sweeps for all images in one batched product; layers padded to the largest."""
     depth = max(len(p.net.blocks) for p in problems)
     sizes = [
@@ -131,28 +134,33 @@ def together(problems: list[Problem], count: int) -> Callable[[], None]:
     down, up = (torch.stack([p.fast.region.box()[k][0] for p in problems])[:, None] for k in (0, 1))
     relaxation = _Relaxation.of(low, high)
 
-    def run() -> None:
-        floor = torch.where(relaxation.unstable, alpha, relaxation.steep)
-        pull = beta * sign
-        v, u, slope = row_m.clone(), torch.empty_like(row_m), torch.empty_like(row_m)
+    middle, half = 0.5 * (up - down), 0.5 * (up + down)
+
+    def run() -> Tensor:
+        floor, pull = relaxation.floor(alpha), beta * sign
+        v, u = row_m.clone(), torch.empty_like(row_m)
         for first, last in reversed(list(pairwise(starts))):
-            part = v[..., first:last]
-            slope[..., first:last] = torch.where(part > 0, floor[..., first:last], relaxation.steep[..., first:last])
-            u[..., first:last] = part * slope[..., first:last] - pull[..., first:last]
+            above = v[..., first:last].clamp_min(0.0)
+            below = v[..., first:last] - above
+            through = above.mul_(floor[..., first:last]).addcmul_(below, relaxation.steep[..., first:last])
+            torch.sub(through, pull[..., first:last], out=u[..., first:last])
             if first:
                 v[..., :first] += u[..., first:last] @ m[:, first:last, :first]
-        offset = torch.where(v < 0, relaxation.lift, torch.zeros_like(v))
-        line = row_a + u @ a
-        relaxed = (v.abs() * (relaxation.lift + span.mT) + pull.abs() * span.mT).sum(-1)
-        c = row_b + (u @ b)[..., 0] + (v * offset).sum(-1)
+        line = torch.baddbmm(row_a, u, a)
+        relaxed = (v.abs() * (relaxation.lift + span.mT)).sum(-1) + (pull.abs() @ span)[..., 0]
+        c = row_b + (u @ b)[..., 0] + (v.clamp_max(0.0) * relaxation.lift).sum(-1)
         c = c - ((u.abs() @ charge)[..., 0] + row_charge + relaxed * 1e-5) * (1.0 + 2.0**-10)
-        x = torch.where(line > 0, -down, up)
-        z = x @ a.mT + b.mT
+        x = torch.addcmul(middle, torch.sign(line), half, value=-1.0)
+        lower = (v * 1e30).clamp(0.0, 1.0)
+        slope = torch.addcmul(relaxation.steep, lower, floor - relaxation.steep)
+        offset = torch.addcmul(relaxation.lift, relaxation.lift, lower, value=-1.0)
+        z = torch.baddbmm(b.mT, x, a.mT)
         y = torch.empty_like(z)
         for first, last in pairwise(starts):
             if first:
                 z[..., first:last] += y[..., :first] @ m[:, first:last, :first].mT
-            y[..., first:last] = slope[..., first:last] * z[..., first:last] + offset[..., first:last]
+            y[..., first:last] = torch.addcmul(offset[..., first:last], slope[..., first:last], z[..., first:last])
+        return c
 
     return run
 
@@ -181,7 +189,9 @@ def main() -> None:
         row["images"] = len(problems)
         row["sweeps"] = []
         for count in NODES:
-            alone, shared = seconds_of(one_by_one(problems, count)), seconds_of(together(problems, count))
+            separate, joint = one_by_one(problems, count), together(problems, count)
+            torch.testing.assert_close(separate(), joint(), rtol=1e-3, atol=1e-3)
+            alone, shared = seconds_of(separate), seconds_of(joint)
             row["sweeps"].append([count, alone, shared])
             print(
                 f"  {count:4} nodes of each of {len(problems)} images: {1e3 * alone:.2f} ms one by one,"

@@ -32,7 +32,7 @@ SHARED = 50.0  # times more, at most, for few objectives that share a layer's no
 WORST = 0.15  # of the open nodes of an objective, those that are split next: its bound is that of the worst
 BATCH = 192
 PUSHES = 4
-STEPS = 3  # of ascent a node: more close hardly more nodes
+STEPS = 4  # of ascent a node: with more hardly fewer nodes are needed, with fewer sometimes many more
 LOOKED_AT = 64  # neurons of a layer, at most, from which the share of mixed ones is told
 
 
