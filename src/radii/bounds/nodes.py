@@ -330,10 +330,11 @@ def best_splits(nodes: Nodes) -> Tensor:
     return torch.where(undecided, nodes.score + 1e-30, torch.full_like(nodes.score, -1.0)).argmax(1)
 
 
-def refine(problem: Problem, nodes: Nodes) -> Tensor:
+def refine(problem: Problem, nodes: Nodes, both: bool = True) -> Tensor:
     """Tightens the pre-activation bounds of nodes in place under their own cuts; returns which became empty.
 
-    Adversarial points inside a node meet a·x + c ≤ 0; layer by layer every undecided neuron is bounded under that.
+    Adversarial points inside a node meet a·x + c ≤ 0; layer by layer every undecided neuron is bounded under that, at
+    `both` ends or, after the first layer, only at the one nearer to 0: that can give it its sign, for half the price.
     """
     empty = torch.zeros(len(nodes), dtype=torch.bool)
     cut = nodes.a.to(torch.float32)
@@ -341,26 +342,24 @@ def refine(problem: Problem, nodes: Nodes) -> Tensor:
     shift = (nodes.c - reach - 2 * U32 * nodes.c.abs()).to(torch.float32)
     pressing = _pressing(nodes)
     for first, last in problem.net.blocks:
-        which, wanted = _positions(pressing[:, first:last], shared=first == 0)
+        which, counts = _positions(pressing[:, first:last], shared=first == 0)
         if not which.shape[1]:
             continue
         at = (which + first).expand(len(nodes), -1)
         low, high = nodes.low.gather(1, at), nodes.high.gather(1, at)
-        if first:
-            # The end nearer to 0 can give a neuron its sign; the other one costs as much and hardly matters.
+        if both or not first:
+            twice = both_ends(which + first)
+            least = _under_cuts(problem, nodes, (cut, shift), (*twice, torch.cat([counts, counts], 1)), first)
+            below, above = least.chunk(2, 1)
+        else:
             turn = torch.where(high > -low, 1.0, -1.0)
-        else:
-            (which, turn), wanted = both_ends(which), torch.cat([wanted, wanted], 1)
-        least = _under_cuts(problem, nodes, (cut, shift), (which + first, turn, wanted), first)
+            least = _under_cuts(problem, nodes, (cut, shift), (which + first, turn, counts), first)
+            nothing = torch.full_like(least, -torch.inf)
+            below, above = torch.where(turn > 0, least, nothing), torch.where(turn < 0, least, nothing)
+        low, high = torch.maximum(low, below), torch.minimum(high, -above)
         if first:
-            nothing = torch.full_like(low, -torch.inf)
-            low = torch.maximum(low, torch.where(turn > 0, least, nothing))
-            high = torch.minimum(high, -torch.where(turn < 0, least, nothing))
             # What does not count stands for the row's first column once more.
-            low, high = torch.where(wanted, low, low[:, :1]), torch.where(wanted, high, high[:, :1])
-        else:
-            ends = least.chunk(2, 1)
-            low, high = torch.maximum(low, ends[0]), torch.minimum(high, -ends[1])
+            low, high = torch.where(counts, low, low[:, :1]), torch.where(counts, high, high[:, :1])
         nodes.low.scatter_(1, at, low)
         nodes.high.scatter_(1, at, high)
         empty |= (low > high).any(1)

@@ -114,7 +114,7 @@ class Tree(Growing[Nodes]):
         self._tell(1, nodes)
         nodes = self._alive(nodes, lowest)
         if self.cuts and len(nodes):
-            empty = refine(self.problem, nodes)
+            empty = refine(self.problem, nodes, both=self.measures)
             nodes = nodes.where(~empty)
             if len(nodes):
                 lowest = climb(self.problem, nodes, self.steps)
