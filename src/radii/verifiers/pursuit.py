@@ -184,6 +184,8 @@ class Pursuit:
                         return True
                     if self._leave(goal, until):
                         return False
+                    if cap == passes[0] and not last:
+                        break
                 # Often the margins close before the last layers are settled; none closed yet means it is too early.
                 tree = self._tree(root, goal)
                 if len(tree.open or ()) < len(self.margins.rows) and self._work(tree, late, EARLY):
@@ -194,6 +196,8 @@ class Pursuit:
                     if until is not None:
                         return False  # a smaller goal is a better use of what is left
                     break
+            if asked and cap == passes[0] and not last:
+                continue
             if self._work(self._tree(root, goal), until, nodes if last else TRIED * cap):
                 return True
             if self._leave(goal, until):
