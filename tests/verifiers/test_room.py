@@ -71,6 +71,11 @@ def test_nodes_that_do_not_fit_are_bounded_in_parts_with_the_same_result():
     assert small.visited == tree.visited
 
 
+def test_no_nodes_fit_into_any_room():
+    tree = toy_tree(0)
+    assert len(tree.bound_children(tree.problem.roots().pick(torch.arange(0)))) == 0
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_radii_are_exact_with_room_for_a_single_node(seed, monkeypatch):
     network = relu_toy(seed, (4, 7, 6, 6, 3))

@@ -96,7 +96,7 @@ class Tree(Growing[Nodes]):
     def _bound(self, nodes: Nodes, steps: int) -> Nodes:
         """Those of these nodes that stay open, in parts where they do not fit into memory together."""
         size = self.fitting(len(nodes))
-        if size == len(nodes):
+        if size >= len(nodes):
             return self._bound_at_once(nodes, steps)
         kept, points = [], []
         for first in range(0, len(nodes), size):
