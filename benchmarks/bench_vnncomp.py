@@ -1,15 +1,16 @@
 """VNN-COMP 2021 instances: how many are solved, and none against the expected verdict.
 
     python benchmarks/bench_vnncomp.py [FOLDER] [--only acasxu] [--seconds 20] [--verifier native] [--most 10]
-                                       [--command [--slack 1] [--beside]] [--workers 2] [--json out.json]
+                                       [--command [--slack 1] [--beside]] [--workers 2] [--json out.json [--again]]
 
 FOLDER holds one folder a benchmark, each with `instances.csv`. Without `--command` all instances run in this process
 and the seconds are CPU seconds of the verifier; with it each one is a `radii verify` of its own, as a user types it,
 and the seconds are CPU seconds of that process with its start-up (one thread). `--slack 4` gives it four times the
 limit by the wall clock, for a machine with other work to do; the limit in CPU seconds stays. `--beside` gives every
 instance to vibecheck's own command too, under the same limits, and compares. Instances that are in the file of `--json`
-already are not run again. Every `sat` of ours is replayed in onnxruntime from its printed text. Exits with 1 when a
-verdict of ours contradicts the expected one or a counterexample does not replay.
+already are not run again; with `--again` ours are (for an engine that has changed), and vibecheck's are kept. Every
+`sat` of ours is replayed in onnxruntime from its printed text. Exits with 1 when a verdict of ours contradicts the
+expected one or a counterexample does not replay.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
@@ -67,13 +68,20 @@ def main() -> int:
     results: list[dict[str, Any]] = []
     known = kept(options)
     with ProcessPoolExecutor(options.workers, get_context("spawn")) as pool:
-        jobs = [known.get((f.name, name_of(r))) or pool.submit(instance, f, r, options) for f, r in asked_for(options)]
+        jobs: list[dict[str, Any] | Future[dict[str, Any]]] = []
+        for folder, row in asked_for(options):
+            old = known.get((folder.name, name_of(row)))
+            if old is not None and not options.again:
+                jobs.append(old)
+            else:
+                jobs.append(pool.submit(instance, folder, row, options, (old or {}).get("beside")))
         for job in jobs:
             results.append(job if isinstance(job, dict) else job.result())
             beside = "; vibecheck {verdict} {seconds:.1f} s".format(**p) if (p := results[-1].get("beside")) else ""
             line = "{benchmark} {name} {verdict} (expected {expected}) {seconds:.1f} s {fault}"
             print(line.format(**results[-1]) + beside, flush=True)
-            keep(options.json, {"instances": results})
+            known.pop((results[-1]["benchmark"], results[-1]["name"]), None)
+            keep(options.json, {"instances": [*results, *known.values()]})
     summary = summarise(results, options)
     keep(options.json, {"summary": summary, "instances": results})
     return 1 if summary["faults"] else 0
@@ -119,6 +127,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--beside", action="store_true", help="run vibecheck's command on every instance too")
     parser.add_argument("--workers", type=int, default=1, help="instances at a time")
     parser.add_argument("--json", type=Path, default=None)
+    parser.add_argument("--again", action="store_true", help="run ours again, keep vibecheck's of the file of --json")
     options = parser.parse_args()
     if options.beside and not (options.command and PEER.is_file()):
         parser.error("--beside: expected --command and an installed vibecheck (make vibecheck)")
@@ -127,8 +136,10 @@ def arguments() -> argparse.Namespace:
     return options
 
 
-def instance(folder: Path, row: dict[str, str], options: argparse.Namespace) -> dict[str, Any]:
-    """What came of one instance."""
+def instance(
+    folder: Path, row: dict[str, str], options: argparse.Namespace, beside: dict[str, Any] | None
+) -> dict[str, Any]:
+    """What came of one instance; `beside` is vibecheck's answer where an earlier run has it."""
     begun = time.perf_counter()
     model, query = folder / row["onnx"], folder / row["vnnlib"]
     cpu, verdict, text = (by_command if options.command else in_process)(model, query, options)
@@ -141,7 +152,9 @@ def instance(folder: Path, row: dict[str, str], options: argparse.Namespace) -> 
         "wall": time.perf_counter() - begun,
         "fault": fault(model, query, verdict, row["expected"], text),
     }
-    if options.beside:
+    if options.beside and beside is not None:
+        result["beside"] = beside
+    elif options.beside:
         program = [str(PEER), "verify", str(query), "--network", f"N={model}", "--device", "cpu"]
         cpu, verdict, text = command(program, options)
         result["beside"] = {"verdict": verdict, "seconds": cpu, "fault": said_wrong(verdict, row["expected"], text)}
