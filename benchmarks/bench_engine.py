@@ -7,10 +7,10 @@ Without a part named, all of them run. `--bar`: the first correctly classified t
 `--vibecheck`: the same images by binary search with vibecheck (scripts/setup_vibecheck.sh installs it), at the same
 CPU seconds an image. `--curves`: mean gaps of deep networks over growing budgets. `--growth`: cost over images, width
 and depth. `--envelope`: attack and linear bounds for the whole MNIST test set. CPU seconds, one thread an image,
-`--workers` images at a time. Every figure is kept in build/bench_engine.json and written to docs/bench.md. A run of all
-parts takes hours: one that was stopped goes on where it was, with the same sources and settings on the same machine,
-and begins anew otherwise. What vibecheck found does not depend on our sources: it is kept as long as its version, the
-budget and the machine are the same, unless `--vibecheck` asks for it. A run of some parts replaces those.
+`--workers` images at a time. Every figure is kept in docs/bench.json and written to docs/bench.md. A run of all parts
+takes hours: one that was stopped goes on where it was, with the same sources and settings on the same kind of machine,
+and begins anew otherwise. What vibecheck found does not depend on our sources: it is kept for every kind of machine as
+long as its version and the budget are the same, unless `--vibecheck` asks for it. A run of some parts replaces those.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=60.0, help="CPU seconds an image")
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="images at a time")
     parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench_engine.json")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "bench.json")
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "bench.md")
     return parser.parse_args()
 
@@ -290,7 +290,7 @@ def run_vibecheck(options: argparse.Namespace) -> bool:
         for instance, (lower, upper, spent, queries) in zip(todo, in_processes(options, search_image, calls)):
             peer["elsewhere"] = max(peer["elsewhere"], elsewhere.share())
             peer["rows"][str(instance.index)] = [lower, upper, spent]
-            keep(options.out, "peer", {name: peer})
+            keep_peer(name, peer, options)
             print(
                 f"{name} image {instance.index}: vibecheck [{_end(lower)}, {_end(upper)}] {spent:.1f} s,"
                 f" {queries} queries",
@@ -313,11 +313,18 @@ def run_vibecheck(options: argparse.Namespace) -> bool:
 def peer_rows(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """What vibecheck is known to find on a network's images; nothing when it was asked for anew or has changed."""
     here = machine()
-    same = {"version": peer_version(), "seconds": options.seconds, "processor": here["processor"]}
-    known = keep(options.out, "peer", {})["peer"].get(name, {})
+    same = {"version": peer_version(), "seconds": options.seconds}
+    known: dict[str, Any] = keep(options.out, "peer", {})["peer"].get(here["processor"], {}).get(name, {})
     if options.vibecheck or {k: known.get(k) for k in same} != same:
         known = same | {"date": here["date"], "elsewhere": 0.0, "rows": {}}
     return known
+
+
+def keep_peer(name: str, rows: dict[str, Any], options: argparse.Namespace) -> None:
+    """Keeps what vibecheck found on a network's images, beside what it found on other kinds of machine."""
+    processor = machine()["processor"]
+    known = keep(options.out, "peer", {})["peer"].get(processor, {})
+    keep(options.out, "peer", {processor: known | {name: rows}})
 
 
 @cache

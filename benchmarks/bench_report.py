@@ -52,7 +52,7 @@ def _head(run: dict[str, Any]) -> str:
         f" on one thread an image, {run['same']['workers']} images at a time, of {it['processor']},"
         f" {it['cores']} cores, {it['system']}, Python {it['python']},"
         f" torch {it['torch']}, {it['date']}.{held} Kernels are compiled"
-        f" before the clock starts. {_whole(run)}"
+        f" before the clock starts. {_whole(run)} Every figure, image by image, is in [bench.json](bench.json)."
     )
 
 
@@ -132,7 +132,7 @@ def _peer(results: dict[str, Any]) -> str:
         " 0.001 … 0.399 in steps of 0.002 (CIFAR-10: 0.0005 … 0.0995 in steps of 0.0005), one process a query; a query"
         " may use a quarter of the image's budget, and where it has no answer the search goes on below it, then above."
         " A grid step is also what it can leave open at best. Its part does not depend on our sources and is kept from"
-        f" run to run: {dated} on the same machine, with other programs on {busy:.1%} of the cores at most.\n\n"
+        f" run to run: {dated} on the same kind of machine, with other programs on {busy:.1%} of the cores at most.\n\n"
         + markdown(header, table)
     )
 

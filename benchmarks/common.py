@@ -50,8 +50,11 @@ def machine() -> dict[str, Any]:
 
 def commit() -> str | None:
     """The state of the code that is measured; None outside a clone."""
-    asked = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True)
-    return asked.stdout.strip() or None
+    asked, changed = (
+        subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True).stdout.strip()
+        for words in (("describe", "--always"), ("status", "--porcelain", "src", "benchmarks"))
+    )
+    return (asked + ("-dirty" if changed else "")) or None
 
 
 def code() -> str:
