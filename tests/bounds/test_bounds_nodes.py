@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from tests.bounds.balls import dense_graph, points, region
 
 from radii.bounds import nodes as bounded
-from radii.bounds.condense import condense, objectives
+from radii.bounds.condense import condense, objectives, spanning
 from radii.bounds.nodes import Problem, _positions, _Relaxation, both_ends, climb, hidden_rows, refine
 from radii.bounds.root import bound_root
 
@@ -113,3 +114,43 @@ def test_bounds_under_cuts_hold_at_every_violation_however_many_rows_go_together
     for one, other in (found[:2], found[2:]):
         torch.testing.assert_close(one.low, other.low)
         torch.testing.assert_close(one.high, other.high)
+
+
+@pytest.mark.parametrize("first", [12, 90])
+def test_products_with_the_inputs_go_through_few_numbers_where_the_first_layer_is_narrow(first):
+    """The same bounds but for rounding, which is charged; a wide first layer keeps the plain products."""
+    rng = np.random.default_rng(first)
+    widths = (120, first, 70, 60, 3)
+    layers = [(rng.normal(size=(b, a)) / np.sqrt(a), 0.1 * rng.normal(size=b)) for a, b in pairwise(widths)]
+    root = bound_root(dense_graph(layers), region(rng.random(widths[0]), 0.3))
+    net = condense(root)
+    rows, shift = torch.eye(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
+    plain = replace(net, basis=None)
+    thin, thick = (Problem.of(it, objectives(root, it, rows, shift)) for it in (net, plain))
+    assert (thin.fast.thin is not None) is (first == 12)
+    if first == 12:
+        assert len(net.basis) <= 12
+    assert bool((thin.fine.charge >= thick.fine.charge).all())
+    u = torch.from_numpy(rng.normal(size=(5, net.size)))
+    x = torch.from_numpy(rng.normal(size=(4, widths[0])))
+    for mine, other, exact in ((thin.fine, thick.fine, 1e-12), (thin.fast, thick.fast, 1e-4)):
+        u, x = u.to(mine.charge.dtype), x.to(mine.charge.dtype)
+        torch.testing.assert_close(mine.inputs(u), other.inputs(u), rtol=exact, atol=exact)
+        torch.testing.assert_close(mine.linear(x), other.linear(x), rtol=exact, atol=exact)
+    values = [climb(it, it.roots(), 6) for it in (thin, thick)]
+    torch.testing.assert_close(*values, rtol=1e-3, atol=1e-3)
+
+
+def test_a_basis_is_found_only_where_it_is_small():
+    rng = np.random.default_rng(0)
+    low, full = rng.normal(size=(200, 20)) @ rng.normal(size=(20, 300)), rng.normal(size=(200, 300))
+    basis = spanning(torch.from_numpy(low))
+    assert basis is not None
+    assert basis.shape == (20, 300)
+    torch.testing.assert_close(basis @ basis.T, torch.eye(20, dtype=torch.float64))
+    torch.testing.assert_close(torch.from_numpy(low) @ basis.T @ basis, torch.from_numpy(low))
+    assert spanning(torch.from_numpy(full)) is None
+    assert spanning(torch.from_numpy(low[:10])) is None
+    assert spanning(torch.full((200, 300), torch.nan, dtype=torch.float64)) is None
+    nothing = spanning(torch.zeros((200, 300), dtype=torch.float64))
+    assert nothing is None or not len(nothing)

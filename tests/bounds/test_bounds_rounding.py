@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -14,6 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.bounds.balls import dense_graph, exact_curves, least, region
 
+from radii.bounds import condense as condense_module
+from radii.bounds import nodes
 from radii.bounds.again import bound_again
 from radii.bounds.backward import Lines, backward
 from radii.bounds.condense import condense, objectives
@@ -43,6 +47,19 @@ def nasty(seed: int, widths: tuple[int, ...]) -> list[tuple[np.ndarray, np.ndarr
     return layers
 
 
+@contextmanager
+def in_factors(basis: list[list[float]] | None) -> Iterator[None]:
+    """All products with A go through a basis of its rows, which may be no basis at all."""
+    with pytest.MonkeyPatch.context() as patch:
+        if basis is not None:
+            patch.setattr(condense_module, "spanning", lambda a: torch.tensor(basis, dtype=torch.float64))
+            patch.setattr(nodes, "thinner", lambda *sizes: True)
+        yield
+
+
+BASES = [None, [[0.6], [0.8]], [[0.5]]]  # none, one of two rows that add up to 1, one that spans half of everything
+
+
 def above(value: Fraction) -> float:
     """The least float that is at least a fraction."""
     nearest = float(value)
@@ -59,11 +76,12 @@ def grown(layers, center: float, epsilon: float, larger: float = 1.0):
 
 
 @given(st.integers(0, 10**6), st.sampled_from([(1, 4, 2), (1, 4, 3, 2), (1, 3, 3, 3, 2)]), st.floats(1e-9, 1.0))
-@pytest.mark.parametrize("larger", [1.0, 2.0])
+@pytest.mark.parametrize(("larger", "basis"), [(1.0, None), *((2.0, basis) for basis in BASES)])
 @settings(max_examples=40)
-def test_no_bound_is_above_the_exact_minimum(larger, seed, widths, epsilon):
+def test_no_bound_is_above_the_exact_minimum(larger, basis, seed, widths, epsilon):
     layers = nasty(seed, widths)
-    curves, root = grown(layers, 0.5, epsilon, larger)
+    with in_factors(basis):
+        curves, root = grown(layers, 0.5, epsilon, larger)
     unit = np.eye(max(widths))
     for curve, lines in zip(curves, root.lines.values()):
         for j in range(lines.low.shape[1]):
@@ -79,10 +97,15 @@ def test_no_bound_is_above_the_exact_minimum(larger, seed, widths, epsilon):
 
 @given(st.integers(0, 10**6), st.sampled_from([(1, 4, 2), (1, 4, 3, 2)]), st.floats(1e-6, 1.0))
 @pytest.mark.parametrize("larger", [1.0, 2.0])
+@pytest.mark.parametrize("basis", BASES)
 @settings(max_examples=40)
-def test_a_tree_never_closes_on_a_tie(larger, seed, widths, epsilon):
+def test_a_tree_never_closes_on_a_tie(basis, larger, seed, widths, epsilon):
     """The objective is shifted so that its exact minimum is 0 or a hair below: whatever the rounding, it stays open."""
-    layers = nasty(seed, widths)
+    with in_factors(basis):
+        _never_closes(nasty(seed, widths), epsilon, larger)
+
+
+def _never_closes(layers, epsilon: float, larger: float) -> None:
     curves, root = grown(layers, 0.5, epsilon, larger)
     rows = torch.tensor([[1.0, -1.0]], dtype=torch.float64)
     truth = least(curves[-1], rows[0].tolist())

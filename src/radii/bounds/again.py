@@ -93,6 +93,7 @@ def multiply_out(net: Condensed) -> Condensed:
         net.high[keep],
         tuple((relu, values) for (relu, _), values in zip(net.where, which) if len(values)),
         outputs,
+        net.basis,
     )
 
 

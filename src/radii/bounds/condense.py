@@ -23,6 +23,10 @@ from radii.bounds.region import Region
 from radii.bounds.root import CHUNK, Root
 from radii.bounds.rounding import U64, UP, gamma
 
+FEW_ROWS = 64  # neurons: with fewer, products with A cost little as they are
+MOST_RANK = 256
+RANK_FLOOR = 1e-10  # of the largest: what is less is rounding
+
 
 @dataclass(frozen=True, eq=False)
 class Rows:
@@ -49,6 +53,7 @@ class Condensed:
     high: Tensor
     where: tuple[tuple[int, Tensor], ...]  # (ReLU node, flat indices) of every block
     outputs: Rows | None = None  # the values of the last node; a truncated network has none
+    basis: Tensor | None = None  # (r, d) orthonormal rows that span those of A but for rounding, when they are few
 
     @property
     def size(self) -> int:
@@ -93,15 +98,35 @@ def condense(root: Root) -> Condensed:
         _rows(root, undecided, starts[-1], root.graph.nodes[k].inputs[0], _onehot(root, k, v))
         for k, v in undecided.items()
     ]
+    neurons = stack(parts) if parts else _nothing(root)
     return Condensed(
         root.region.shifted(),
         tuple(pairwise(starts)),
-        stack(parts) if parts else _nothing(root),
+        neurons,
         torch.cat(low) if low else empty,
         torch.cat(high) if high else empty,
         tuple(undecided.items()),
         _rows(root, undecided, starts[-1], len(root.graph.nodes) - 1, _all(root)),
+        spanning(neurons.a),
     )
+
+
+def spanning(a: Tensor) -> Tensor | None:
+    """Few orthonormal rows whose span holds the rows of a matrix, but for rounding; None where it takes many.
+
+    Everything in a dense network depends on x through its first layer alone, less the neurons that are off on the
+    ball: some fifty numbers in place of 784. Found from random combinations of the rows; no proof rests on it, because
+    whoever uses it charges for what it misses.
+    """
+    n, d = a.shape
+    most = min(n, d) // 3
+    if n < FEW_ROWS or not bool(a.isfinite().all()):
+        return None
+    mix = torch.randn((n, min(most, MOST_RANK) + 1), generator=torch.Generator().manual_seed(0), dtype=a.dtype)
+    q, r = torch.linalg.qr(a.T @ mix.to(a.device))
+    size = r.diagonal().abs()
+    rank = int((size > RANK_FLOOR * size.max()).sum())
+    return None if rank == mix.shape[1] else q[:, :rank].T.contiguous()
 
 
 def objectives(root: Root, net: Condensed, rows: Tensor, shift: Tensor, node: int | None = None) -> Rows:
@@ -119,7 +144,8 @@ def truncated(net: Condensed, first: int) -> Condensed:
     blocks = tuple(b for b in net.blocks if b[1] <= first)
     rows = net.neurons
     early = Rows(rows.a[:first], rows.b[:first], rows.m[:first, :first], rows.slack[:first])
-    return Condensed(net.region, blocks, early, net.low[:first], net.high[:first], net.where[: len(blocks)])
+    ends = net.low[:first], net.high[:first]
+    return Condensed(net.region, blocks, early, *ends, net.where[: len(blocks)], basis=net.basis)
 
 
 def scales(rows: Rows, magnitude: Tensor, high: Tensor) -> Tensor:

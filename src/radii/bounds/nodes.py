@@ -17,7 +17,7 @@ from torch import Tensor
 from radii.bounds.condense import Condensed, Rows, charges
 from radii.bounds.cut import lowest_under_cut
 from radii.bounds.region import Region
-from radii.bounds.rounding import TINY, U32, gamma, outward, unit_of
+from radii.bounds.rounding import TINY, U32, UP, gamma, outward, unit_of
 
 RATE = 0.3
 DECAY = 0.85
@@ -73,6 +73,7 @@ class Matrices:
     span: Tensor  # (n,) the largest |z|
     region: Region
     unit: float
+    thin: tuple[Tensor, Tensor] | None = None  # P (n, r) and W (r, d) with A = P·W up to rounding, where r is small
 
     @staticmethod
     def of(net: Condensed, objectives: Rows, dtype: torch.dtype) -> Matrices:
@@ -80,6 +81,9 @@ class Matrices:
         unit = unit_of(dtype)
         magnitude = net.region.magnitude()[0]
         charge = charges(net.neurons, magnitude, net.high, unit)
+        thin = factors(net)
+        if thin is not None:
+            charge = charge + factor_charges(net.neurons.a, *thin, magnitude, unit)
         objective = charges(objectives, magnitude, net.high, unit)
         lost = 0.0 if dtype == torch.float64 else FLUSHED * (1.0 + float(magnitude.sum() + net.high.clamp_min(0).sum()))
         span = torch.maximum(net.high, -net.low) * (1.0 + 4 * unit)
@@ -91,13 +95,52 @@ class Matrices:
             span.to(dtype),
             net.region.to(dtype),
             unit,
+            None if thin is None else (thin[0].to(dtype), thin[1].to(dtype)),
         )
+
+    def inputs(self, u: Tensor) -> Tensor:
+        """u·A for coefficients (…, k) of the first k neurons, by the cheaper of two ways."""
+        k = u.shape[-1]
+        if self.thin is None or not thinner(k, *self.thin[1].shape):
+            return u @ self.neurons.a[:k]
+        p, w = self.thin
+        return u @ p[:k] @ w
+
+    def linear(self, x: Tensor) -> Tensor:
+        """A·x + b of all neurons at points (…, d)."""
+        if self.thin is None:
+            return torch.addmm(self.neurons.b, x, self.neurons.a.T)
+        p, w = self.thin
+        return torch.addmm(self.neurons.b, x @ w.T, p.T)
 
     def objectives_of(self, nodes: Nodes) -> tuple[Rows, Tensor]:
         """The objective of every node, and what it costs in rounding."""
         return self.objectives.pick(nodes.objective), self.objective_charge[nodes.objective]
 
 
+def factors(net: Condensed) -> tuple[Tensor, Tensor] | None:
+    """P and W with A = P·W up to rounding, if products with them are cheaper than with A."""
+    if net.basis is None or not thinner(net.size, *net.basis.shape):
+        return None
+    # Numbers that another precision could not hold are dropped here: what that changes is charged like the rest.
+    w = torch.where(net.basis.abs() < LEAST_FACTOR, 0.0, net.basis)
+    p = net.neurons.a @ w.T
+    return torch.where(p.abs() < LEAST_FACTOR, 0.0, p), w
+
+
+def thinner(neurons: int, rank: int, inputs: int) -> bool:
+    """Whether products with P and W cost less than with A."""
+    return rank * (neurons + inputs) < neurons * inputs
+
+
+def factor_charges(a: Tensor, p: Tensor, w: Tensor, magnitude: Tensor, unit: float) -> Tensor:
+    """What one unit of each row costs when P·W stands for A: where the two differ, and longer sums."""
+    long = p.abs() @ (w.abs() @ magnitude) * UP
+    differs = (a - p @ w).abs() @ magnitude + gamma(len(w) + 2) * (a.abs() @ magnitude + long)
+    return (differs * UP + gamma(len(p) + len(w) + 8, unit) * long) * UP
+
+
+LEAST_FACTOR = 1e-18
 FLUSH = 1e-20  # float32 weights below this are dropped: subnormal numbers are slow, and FLUSHED charges for them
 FLUSHED = 1e-15
 
@@ -210,7 +253,7 @@ def _sweep(net: Condensed, side: Matrices, nodes: Nodes, relaxation: _Relaxation
         torch.sub(through, pull[:, first:last], out=u[:, first:last])
         if first:
             v[:, :first] += u[:, first:last] @ side.neurons.m[first:last, :first]
-    a = torch.addmm(rows.a, u, side.neurons.a)
+    a = rows.a + side.inputs(u)
     c = rows.b + u @ side.neurons.b + (v.clamp_max(0.0) * relaxation.lift).sum(1)
     # Each product v·slope − β and each line's offset was rounded once more.
     relaxed = (v.abs() * (relaxation.lift + side.span)).sum(1) + pull.abs() @ side.span
@@ -228,7 +271,7 @@ def _lines_in_use(sweep: _Sweep, relaxation: _Relaxation) -> tuple[Tensor, Tenso
 def _forward(net: Condensed, side: Matrices, lines: tuple[Tensor, Tensor], x: Tensor) -> Tensor:
     """The relaxed pre-activations at x by the lines in use."""
     slope, offset = lines
-    z = torch.addmm(side.neurons.b, x, side.neurons.a.T)
+    z = side.linear(x)
     y = torch.empty_like(z)
     for first, last in net.blocks:
         if first:
@@ -463,7 +506,7 @@ def hidden_rows(
         u[..., start:end] = above.mul_(floor[..., start:end]).addcmul_(below, steep[..., start:end])
         if start:
             v[..., :start] += u[..., start:end] @ side.neurons.m[start:end, :start]
-    a = whole @ side.neurons.a[:last]
+    a = side.inputs(whole)
     k = b + u @ side.neurons.b[:first] + (v.clamp_max(0.0) * relaxation.lift[:, None]).sum(-1)
     error = error + u.abs() @ side.charge[:first]
     error = error + gamma(first + 6, side.unit) * (v.abs() * (relaxation.lift[:, None] + side.span[:first])).sum(-1)
