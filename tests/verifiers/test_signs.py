@@ -12,6 +12,8 @@ from radii.decide import Budget
 from radii.problem import L1, L2, LINF, Classification, Query, Status, Verdict
 from radii.testing import exact_radius, random_instance, relu_toy
 from radii.verifiers import pursuit
+from radii.verifiers.margins import margins
+from radii.verifiers.meter import Meter
 from radii.verifiers.native import Native
 from radii.verifiers.signs import mixed_share, settle_signs
 
@@ -90,3 +92,38 @@ def test_each_way_is_taken(monkeypatch):
     assert set(mixed) == {0}
     assert settled
     assert 0 not in settled
+
+
+@pytest.mark.parametrize(
+    ("limit", "least", "caps"),
+    [
+        (1.0, 16, [16, 48, 144]),  # passes cost 1/60 of the budget for 16 nodes a sign: all three fit
+        (0.1, 16, [16, 48]),  # a third of 144 nodes would not
+        (0.05, 16, [16, 25]),  # the second has what fits
+        (0.03, 16, [16]),  # too little for a pass worth its name
+        (1.0, 40, [40, 120, 360]),  # as proven goals have shown
+        (None, 16, [16, 48, 144]),  # a decision has nothing to save its time for
+    ],
+)
+def test_no_pass_is_begun_that_cannot_end_in_time(limit, least, caps, monkeypatch):
+    network = relu_toy(3, SHAPES[1])
+    instance = random_instance(network, 3, reach=0.4)
+    meter = Meter(Budget(None, nodes=60 * 16))
+    asked = margins(network, instance.label, Classification())
+    search = pursuit.Pursuit(asked, lambda e: region(instance.x, e), 1e-3, meter, lambda points: None, limit=1.0)
+    search.least = least
+    seen = []
+
+    def take(root, goal, until, cap, nodes):
+        seen.append(cap)
+        meter.nodes += cap
+        search.roots[goal] = root
+        return None
+
+    monkeypatch.setattr(search, "_pass", take)
+    root = bound_root(asked.graph, region(instance.x, 1.0))
+    assert sum(bool(lines.unstable.any()) for lines in root.lines.values()) > pursuit.DEEP
+    assert not search._settle(root, 1.0, limit, None)
+    assert seen == caps
+    assert search.reached == pytest.approx(caps[-1], abs=1)
+    assert search.overtaken == pytest.approx(sum(caps[:-1]) / 960)

@@ -35,7 +35,9 @@ FIRST_SHARE = 0.06  # of the budget, for the final goal before the ladder
 ROOT_SHARE = 0.1  # for the bisection by root bounds
 ROOT_NODES = 40  # a tree that needs more is not proven at its root
 CAPS = (50.0, 1.25, 160.0)  # nodes a hidden sign may cost: at first, more for every proven goal, at most
-PASSES = (16, 50, 150)  # the same in deep networks, pass after pass: easy goals cost little, hard ones a third more
+PASSES, FIRST_CAP = 3, 16  # over deep networks, and the same in the first of them: easy goals cost little
+TIMES = 3.0  # more in every further pass
+FITS, WORTHWHILE = 0.8, 1.4  # or as many as fit into this part of the time left, if they are so many times more
 LEAST = 160  # times that, nodes of a layer of a deep network at least: a layer with few signs deserves them
 TRIED, NARROW = 20, 200  # times that, nodes of the tree of the margins after a pass, or of what a bottleneck leaves
 DEEP = 3  # layers with undecided neurons: with more, a first goal that looks hopeless is not settled
@@ -68,6 +70,9 @@ class Pursuit:
     stopped: Reason | None = None
     roots: dict[float, Root] = field(default_factory=dict)  # the best bounds known, by radius
     cap: float = CAPS[0]  # nodes a hidden sign may cost
+    least: float = FIRST_CAP  # the same in the first pass over a deep network, after what proven goals took
+    reached: float = 0.0  # the same in the last pass that was begun
+    overtaken: float = 0.0  # share of the budget that went into passes before it: the next goal is spared those
     vain: float = 0.0  # share of the budget that went into bottlenecks from which nothing came
     recorder: Recorder | None = None  # hears of the trees, for evidence
 
@@ -112,11 +117,12 @@ class Pursuit:
         """Goals of growing cost, each predicted from the ones before."""
         ladder = Ladder.above(self.lower)
         while not self.finished and self.stopped is None:
-            before = self.meter.share
+            before, self.reached, self.overtaken = self.meter.share, 0.0, 0.0
             goal, share = ladder.next_goal(self.lower, self.goal(), 1.0 - before)
             proven = self._try(goal, share)
-            ladder.tell(goal, proven, self.meter.share - before, share)
+            ladder.tell(goal, proven, self.meter.share - before - (self.overtaken if proven else 0.0), share)
             if proven:
+                self.least = max(self.least, self.reached)
                 self.cap = min(self.cap * CAPS[1], CAPS[2])
 
     def decide(self, goal: float) -> None:
@@ -169,40 +175,57 @@ class Pursuit:
     def _settle(self, root: Root, goal: float, until: float | None, nodes: int | None) -> bool:
         """Whether a goal is proven by trees of the margins once the signs of hidden layers are settled."""
         deep = sum(bool(lines.unstable.any()) for lines in root.lines.values()) > DEEP
-        passes = PASSES if deep else (int(self.cap),)
-        for cap in passes:
-            last, asked = cap == passes[-1], False
-            for settled, relu, helps in settle_signs(
-                root, partial(self._count, until=until), cap, LEAST if deep else 0, self.recorder, self.meter.room
-            ):
-                root = self.roots[goal] = settled
-                late = None if until is None else max(until, self.meter.share + GRACE)
-                narrow = None if asked else self._narrow(root, relu, goal)
-                if narrow is not None:
-                    asked = True
-                    if self._work(narrow, late, NARROW * cap, whole=False):
-                        return True
-                    if self._leave(goal, until):
-                        return False
-                    if cap == passes[0] and not last:
-                        break
-                # Often the margins close before the last layers are settled; none closed yet means it is too early.
-                tree = self._tree(root, goal)
-                if len(tree.open or ()) < len(self.margins.rows) and self._work(tree, late, EARLY):
+        cap, begun = (self.least if deep else self.cap), self.meter.share
+        for number in range(PASSES if deep else 1):
+            last, before = not deep or number == PASSES - 1, self.meter.share
+            self.reached, self.overtaken = (cap if deep else 0.0), before - begun
+            proven = self._pass(root, goal, until, int(cap), nodes if last else int(TRIED * cap))
+            if proven is not None:
+                return proven
+            more = TIMES if until is None else self._affordable(self.meter.share - before, until)
+            if more < WORTHWHILE:
+                return False
+            root, cap = self.roots[goal], cap * more
+        return False
+
+    def _affordable(self, cost: float, until: float) -> float:
+        """How many times the nodes of a pass that cost so much the next one may have, to be done in time."""
+        return TIMES if cost <= 0 else min(TIMES, FITS * (until - self.meter.share) / cost)
+
+    def _pass(self, root: Root, goal: float, until: float | None, cap: int, nodes: int | None) -> bool | None:
+        """Whether a goal is proven while all layers are settled once; None when it takes another pass with more nodes.
+
+        A hidden sign may cost `cap` nodes, the tree of the margins `nodes` when all layers are settled.
+        """
+        deep = sum(bool(lines.unstable.any()) for lines in root.lines.values()) > DEEP
+        first, asked = deep and cap == FIRST_CAP, False
+        for settled, relu, helps in settle_signs(
+            root, partial(self._count, until=until), cap, LEAST if deep else 0, self.recorder, self.meter.room
+        ):
+            root = self.roots[goal] = settled
+            late = None if until is None else max(until, self.meter.share + GRACE)
+            narrow = None if asked else self._narrow(root, relu, goal)
+            if narrow is not None:
+                asked = True
+                if self._work(narrow, late, NARROW * cap, whole=False):
                     return True
                 if self._leave(goal, until):
                     return False
-                if not helps and (last or cap > passes[0]):
-                    if until is not None:
-                        return False  # a smaller goal is a better use of what is left
-                    break
-            if asked and cap == passes[0] and not last:
-                continue
-            if self._work(self._tree(root, goal), until, nodes if last else TRIED * cap):
+                if first:
+                    return None
+            # Often the margins close before the last layers are settled; none closed yet means it is too early.
+            tree = self._tree(root, goal)
+            if len(tree.open or ()) < len(self.margins.rows) and self._work(tree, late, EARLY):
                 return True
             if self._leave(goal, until):
                 return False
-        return False
+            if not helps and not first:
+                if until is not None:
+                    return False  # a smaller goal is a better use of what is left
+                break
+        if self._work(self._tree(root, goal), until, nodes):
+            return True
+        return False if self._leave(goal, until) else None
 
     def _leave(self, goal: float, until: float | None) -> bool:
         """Whether to leave a goal: no time for it, or a witness nearer than it."""
