@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.bounds.balls import dense_graph, exact_curves, least, region
 
 from radii.bounds import condense as condense_module
-from radii.bounds import nodes
+from radii.bounds import matrices
 from radii.bounds.again import bound_again
 from radii.bounds.backward import Lines, backward
 from radii.bounds.condense import condense, objectives
@@ -53,7 +53,7 @@ def in_factors(basis: list[list[float]] | None) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if basis is not None:
             patch.setattr(condense_module, "spanning", lambda a: torch.tensor(basis, dtype=torch.float64))
-            patch.setattr(nodes, "thinner", lambda *sizes: True)
+            patch.setattr(matrices, "thinner", lambda *sizes: True)
         yield
 
 

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from radii.bounds.backward import Lines
 from radii.bounds.condense import Condensed, Rows, scales, stack
-from radii.bounds.nodes import Matrices, both_ends, hidden_rows
+from radii.bounds.matrices import Matrices
+from radii.bounds.nodes import both_ends, hidden_rows
 from radii.bounds.region import Region
 from radii.bounds.root import Root
 from radii.bounds.rounding import UP, gamma

@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from radii.bounds.condense import Condensed, Rows, charges
+from radii.bounds.condense import Condensed, Rows
 from radii.bounds.cut import lowest_under_cut
-from radii.bounds.region import Region
-from radii.bounds.rounding import TINY, U32, UP, gamma, outward, unit_of
+from radii.bounds.matrices import Matrices
+from radii.bounds.rounding import TINY, U32, gamma, outward, unit_of
 
 RATE = 0.3
 DECAY = 0.85
@@ -60,97 +60,6 @@ class Nodes:
     def join(parts: list[Nodes]) -> Nodes:
         """All nodes of several batches."""
         return Nodes(*(torch.cat([getattr(p, f.name) for p in parts]) for f in fields(Nodes)))
-
-
-@dataclass(frozen=True, eq=False)
-class Matrices:
-    """A condensed network and its objectives in one precision, with what one use of each row costs in rounding."""
-
-    neurons: Rows
-    objectives: Rows
-    charge: Tensor  # (n,)
-    objective_charge: Tensor  # (objectives,)
-    span: Tensor  # (n,) the largest |z|
-    region: Region
-    unit: float
-    thin: tuple[Tensor, Tensor] | None = None  # P (n, r) and W (r, d) with A = P·W up to rounding, where r is small
-
-    @staticmethod
-    def of(net: Condensed, objectives: Rows, dtype: torch.dtype) -> Matrices:
-        """Both cast to a precision; the casts are part of the charges."""
-        unit = unit_of(dtype)
-        magnitude = net.region.magnitude()[0]
-        charge = charges(net.neurons, magnitude, net.high, unit)
-        thin = factors(net)
-        if thin is not None:
-            charge = charge + factor_charges(net.neurons.a, *thin, magnitude, unit)
-        objective = charges(objectives, magnitude, net.high, unit)
-        lost = 0.0 if dtype == torch.float64 else FLUSHED * (1.0 + float(magnitude.sum() + net.high.clamp_min(0).sum()))
-        span = torch.maximum(net.high, -net.low) * (1.0 + 4 * unit)
-        return Matrices(
-            _cast(net.neurons, dtype),
-            _cast(objectives, dtype),
-            (charge * (1.0 + 4 * unit) + lost).to(dtype),
-            (objective * (1.0 + 4 * unit) + lost).to(dtype),
-            span.to(dtype),
-            net.region.to(dtype),
-            unit,
-            None if thin is None else (thin[0].to(dtype), thin[1].to(dtype)),
-        )
-
-    def inputs(self, u: Tensor) -> Tensor:
-        """u·A for coefficients (…, k) of the first k neurons, by the cheaper of two ways."""
-        k = u.shape[-1]
-        if self.thin is None or not thinner(k, *self.thin[1].shape):
-            return u @ self.neurons.a[:k]
-        p, w = self.thin
-        return u @ p[:k] @ w
-
-    def linear(self, x: Tensor) -> Tensor:
-        """A·x + b of all neurons at points (…, d)."""
-        if self.thin is None:
-            return torch.addmm(self.neurons.b, x, self.neurons.a.T)
-        p, w = self.thin
-        return torch.addmm(self.neurons.b, x @ w.T, p.T)
-
-    def objectives_of(self, nodes: Nodes) -> tuple[Rows, Tensor]:
-        """The objective of every node, and what it costs in rounding."""
-        return self.objectives.pick(nodes.objective), self.objective_charge[nodes.objective]
-
-
-def factors(net: Condensed) -> tuple[Tensor, Tensor] | None:
-    """P and W with A = P·W up to rounding, if products with them are cheaper than with A."""
-    if net.basis is None or not thinner(net.size, *net.basis.shape):
-        return None
-    # Numbers that another precision could not hold are dropped here: what that changes is charged like the rest.
-    w = torch.where(net.basis.abs() < LEAST_FACTOR, 0.0, net.basis)
-    p = net.neurons.a @ w.T
-    return torch.where(p.abs() < LEAST_FACTOR, 0.0, p), w
-
-
-def thinner(neurons: int, rank: int, inputs: int) -> bool:
-    """Whether products with P and W cost less than with A."""
-    return rank * (neurons + inputs) < neurons * inputs
-
-
-def factor_charges(a: Tensor, p: Tensor, w: Tensor, magnitude: Tensor, unit: float) -> Tensor:
-    """What one unit of each row costs when P·W stands for A: where the two differ, and longer sums."""
-    long = p.abs() @ (w.abs() @ magnitude) * UP
-    differs = (a - p @ w).abs() @ magnitude + gamma(len(w) + 2) * (a.abs() @ magnitude + long)
-    return (differs * UP + gamma(len(p) + len(w) + 8, unit) * long) * UP
-
-
-LEAST_FACTOR = 1e-18
-FLUSH = 1e-20  # float32 weights below this are dropped: subnormal numbers are slow, and FLUSHED charges for them
-FLUSHED = 1e-15
-
-
-def _cast(rows: Rows, dtype: torch.dtype) -> Rows:
-    def cast(value: Tensor) -> Tensor:
-        small = value.abs() < FLUSH
-        return torch.where(small, torch.zeros_like(value), value).to(dtype) if dtype == torch.float32 else value
-
-    return Rows(cast(rows.a), rows.b.to(dtype), cast(rows.m), rows.slack.to(dtype))
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,7 +202,7 @@ def climb(problem: Problem, nodes: Nodes, steps: int) -> Tensor:
 def certify(problem: Problem, nodes: Nodes) -> Tensor:
     """The linear bounds of nodes in float64 for the α and β they have, in place; returns their lowest values."""
     low, high = nodes.low.double(), nodes.high.double()
-    rows, charge = problem.fine.objectives_of(nodes)
+    rows, charge = problem.fine.objectives_of(nodes.objective)
     sweep = _sweep(problem.net, problem.fine, nodes, _Relaxation.of(low, high), rows, charge)
     nodes.a, nodes.c = sweep.a, sweep.c
     return problem.fine.region.lowest(sweep.a[None], sweep.c[None])[0]
@@ -303,7 +212,7 @@ def _ascend(problem: Problem, nodes: Nodes, steps: int) -> None:
     """Adam on α and β in float32; keeps the best of what it met."""
     side, net = problem.fast, problem.net
     relaxation = _Relaxation.of(nodes.low, nodes.high)
-    rows, charge = side.objectives_of(nodes)
+    rows, charge = side.objectives_of(nodes.objective)
     sign = nodes.sign.to(torch.float32)
     best = torch.full_like(nodes.c, -torch.inf, dtype=torch.float32)
     best_alpha, best_beta = nodes.alpha, nodes.beta
