@@ -277,12 +277,11 @@ def run_vibecheck(options: argparse.Namespace) -> bool:
     if not PEER.is_file():
         print("vibecheck is left out: scripts/setup_vibecheck.sh installs it")
         return True
+    asked = {name: correct(options.data, name, image_count(name, options)) for name in options.network or BAR}
+    for name, instances in asked.items():
+        set_beside(name, instances, peer_rows(name, options), options)
     good = True
-    for name in options.network or BAR:
-        instances = correct(options.data, name, image_count(name, options))
-        ours = kept(name, instances, options) or [
-            (r.lower, r.upper, r.cost.cpu_seconds) for r in measure(name, instances, options)
-        ]
+    for name, instances in asked.items():
         peer = peer_rows(name, options)
         todo = [i for i in instances if str(i.index) not in peer["rows"]]
         calls = [(options.data, name, instance, options.seconds) for instance in todo]
@@ -296,10 +295,7 @@ def run_vibecheck(options: argparse.Namespace) -> bool:
                 f" {queries} queries",
                 flush=True,
             )
-        rows = [[i.index, *mine, *peer["rows"][str(i.index)]] for i, mine in zip(instances, ours)]
-        result = compare(name, rows, options.seconds) | {k: peer[k] for k in ("date", "version", "elsewhere")}
-        keep(options.out, "vibecheck", {name: result})
-        write_page(options.out, options.page)
+        result = set_beside(name, instances, peer, options)
         print(
             f"{name}: radii {result['ours']:.1f} CPU s, gap {result['gaps'][0]:.3f};"
             f" vibecheck {result['peer']:.1f} CPU s, gap {result['gaps'][1]:.3f};"
@@ -308,6 +304,21 @@ def run_vibecheck(options: argparse.Namespace) -> bool:
         )
         good = good and result["verdict"] == "met"
     return good
+
+
+def set_beside(
+    name: str, instances: list[Instance], peer: dict[str, Any], options: argparse.Namespace
+) -> dict[str, Any]:
+    """Sets ours beside vibecheck's on those of a network's images that it has done, and writes the page."""
+    done = [i for i in instances if str(i.index) in peer["rows"]]
+    if not done:
+        return {}
+    ours = kept(name, done, options) or [(r.lower, r.upper, r.cost.cpu_seconds) for r in measure(name, done, options)]
+    rows = [[i.index, *mine, *peer["rows"][str(i.index)]] for i, mine in zip(done, ours)]
+    result = compare(name, rows, options.seconds) | {k: peer[k] for k in ("date", "version", "elsewhere")}
+    keep(options.out, "vibecheck", {name: result})
+    write_page(options.out, options.page)
+    return result
 
 
 def peer_rows(name: str, options: argparse.Namespace) -> dict[str, Any]:
