@@ -126,4 +126,3 @@ def test_no_pass_is_begun_that_cannot_end_in_time(limit, least, caps, monkeypatc
     assert not search._settle(root, 1.0, limit, None)
     assert seen == caps
     assert search.reached == pytest.approx(caps[-1], abs=1)
-    assert search.overtaken == pytest.approx(sum(caps[:-1]) / 960)

@@ -72,7 +72,6 @@ class Pursuit:
     cap: float = CAPS[0]  # nodes a hidden sign may cost
     least: float = FIRST_CAP  # the same in the first pass over a deep network, after what proven goals took
     reached: float = 0.0  # the same in the last pass that was begun
-    overtaken: float = 0.0  # share of the budget that went into passes before it: the next goal is spared those
     vain: float = 0.0  # share of the budget that went into bottlenecks from which nothing came
     recorder: Recorder | None = None  # hears of the trees, for evidence
 
@@ -117,10 +116,10 @@ class Pursuit:
         """Goals of growing cost, each predicted from the ones before."""
         ladder = Ladder.above(self.lower)
         while not self.finished and self.stopped is None:
-            before, self.reached, self.overtaken = self.meter.share, 0.0, 0.0
+            before, self.reached = self.meter.share, 0.0
             goal, share = ladder.next_goal(self.lower, self.goal(), 1.0 - before)
             proven = self._try(goal, share)
-            ladder.tell(goal, proven, self.meter.share - before - (self.overtaken if proven else 0.0), share)
+            ladder.tell(goal, proven, self.meter.share - before, share)
             if proven:
                 self.least = max(self.least, self.reached)
                 self.cap = min(self.cap * CAPS[1], CAPS[2])
@@ -175,10 +174,10 @@ class Pursuit:
     def _settle(self, root: Root, goal: float, until: float | None, nodes: int | None) -> bool:
         """Whether a goal is proven by trees of the margins once the signs of hidden layers are settled."""
         deep = sum(bool(lines.unstable.any()) for lines in root.lines.values()) > DEEP
-        cap, begun = (self.least if deep else self.cap), self.meter.share
+        cap = self.least if deep else self.cap
         for number in range(PASSES if deep else 1):
             last, before = not deep or number == PASSES - 1, self.meter.share
-            self.reached, self.overtaken = (cap if deep else 0.0), before - begun
+            self.reached = cap if deep else 0.0
             proven = self._pass(root, goal, until, int(cap), nodes if last else int(TRIED * cap))
             if proven is not None:
                 return proven
