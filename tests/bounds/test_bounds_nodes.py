@@ -15,8 +15,10 @@ from tests.bounds.balls import dense_graph, points, region
 
 from radii.bounds import nodes as bounded
 from radii.bounds.condense import condense, objectives, spanning
+from radii.bounds.matrices import factor_charges
 from radii.bounds.nodes import Problem, _positions, _Relaxation, both_ends, climb, hidden_rows, refine
 from radii.bounds.root import bound_root
+from radii.bounds.rounding import U32
 
 WIDTHS = (6, 9, 8, 7, 3)
 ENDS = st.one_of(st.floats(-1e4, 1e4, width=32), st.sampled_from([0.0, 1e-30, -1e-30, 2.0**-120, -(2.0**-120)]))
@@ -154,3 +156,20 @@ def test_a_basis_is_found_only_where_it_is_small():
     assert spanning(torch.full((200, 300), torch.nan, dtype=torch.float64)) is None
     nothing = spanning(torch.zeros((200, 300), dtype=torch.float64))
     assert nothing is None or not len(nothing)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_products_whose_parts_cancel_stay_within_their_charges(seed):
+    """P·W is small and its parts are not: float32 loses what only the charge for the longer sums covers."""
+    rng = np.random.default_rng(seed)
+    p, w = rng.normal(size=(40, 2)) * 1e3, rng.normal(size=(1, 30)).repeat(2, 0)
+    p[:, 1] = -p[:, 0] * (1 + 1e-9 * rng.normal(size=40))
+    a, magnitude, u = p @ w, torch.ones(30, dtype=torch.float64), rng.normal(size=(6, 40)).astype(np.float32)
+    p, w, a = (torch.from_numpy(part) for part in (p, w, a))
+    charge = factor_charges(a, p, w, magnitude, U32)
+    found = (torch.from_numpy(u) @ p.float() @ w.float()).double()
+    lost = (found - torch.from_numpy(u).double() @ a).abs() @ magnitude
+    allowed = torch.from_numpy(u).double().abs() @ charge
+    assert bool((lost <= allowed).all())
+    without = torch.from_numpy(u).double().abs() @ ((a - p @ w).abs() @ magnitude)
+    assert bool((lost > without).any())

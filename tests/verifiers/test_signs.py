@@ -98,7 +98,7 @@ def test_each_way_is_taken(monkeypatch):
     ("limit", "least", "caps"),
     [
         (1.0, 16, [16, 48, 144]),  # passes cost 1/60 of the budget for 16 nodes a sign: all three fit
-        (0.1, 16, [16, 48]),  # a third of 144 nodes would not
+        (0.1, 16, [16, 48]),  # a third one would not
         (0.05, 16, [16, 25]),  # the second has what fits
         (0.03, 16, [16]),  # too little for a pass worth its name
         (1.0, 40, [40, 120, 360]),  # as proven goals have shown
