@@ -106,12 +106,27 @@ def test_each_way_is_taken(monkeypatch):
     ],
 )
 def test_no_pass_is_begun_that_cannot_end_in_time(limit, least, caps, monkeypatch):
+    search, seen = passes_of(limit, monkeypatch, least=least, necked=True)
+    assert seen == caps
+    assert search.reached == pytest.approx(caps[-1], abs=1)
+
+
+@pytest.mark.parametrize(("leap", "cap"), [(None, 16), (77.0, 77)])
+def test_without_a_bottleneck_a_goal_of_the_ladder_has_one_pass(leap, cap, monkeypatch):
+    search, seen = passes_of(1.0, monkeypatch, leap=leap)
+    assert seen == [cap]
+    assert search.reached == cap
+
+
+def passes_of(limit, monkeypatch, **state):
+    """The nodes a sign of the passes over a deep network that never prove their goal, and the search."""
     network = relu_toy(3, SHAPES[1])
     instance = random_instance(network, 3, reach=0.4)
     meter = Meter(Budget(None, nodes=60 * 16))
     asked = margins(network, instance.label, Classification())
     search = pursuit.Pursuit(asked, lambda e: region(instance.x, e), 1e-3, meter, lambda points: None, limit=1.0)
-    search.least = least
+    for name, value in state.items():
+        setattr(search, name, value)
     seen = []
 
     def take(root, goal, until, cap, nodes):
@@ -124,5 +139,4 @@ def test_no_pass_is_begun_that_cannot_end_in_time(limit, least, caps, monkeypatc
     root = bound_root(asked.graph, region(instance.x, 1.0))
     assert sum(bool(lines.unstable.any()) for lines in root.lines.values()) > pursuit.DEEP
     assert not search._settle(root, 1.0, limit, None)
-    assert seen == caps
-    assert search.reached == pytest.approx(caps[-1], abs=1)
+    return search, seen

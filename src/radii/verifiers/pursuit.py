@@ -24,6 +24,7 @@ from radii.bounds.rounding import UP, proving
 from radii.evidence.record import Recorder
 from radii.problem import Reason
 from radii.verifiers.bottleneck import Bottleneck, forbidden
+from radii.verifiers.frontier import FIRST, Frontier
 from radii.verifiers.growing import Growing
 from radii.verifiers.ladder import Ladder
 from radii.verifiers.margins import Margins
@@ -35,7 +36,7 @@ FIRST_SHARE = 0.06  # of the budget, for the final goal before the ladder
 ROOT_SHARE = 0.1  # for the bisection by root bounds
 ROOT_NODES = 40  # a tree that needs more is not proven at its root
 CAPS = (50.0, 1.25, 160.0)  # nodes a hidden sign may cost: at first, more for every proven goal, at most
-PASSES, FIRST_CAP = 3, 16  # over deep networks, and the same in the first of them: easy goals cost little
+PASSES = 3  # over deep networks
 TIMES = 3.0  # more in every further pass
 FITS, WORTHWHILE = 0.8, 1.4  # or as many as fit into this part of the time left, if they are so many times more
 LEAST = 160  # times that, nodes of a layer of a deep network at least: a layer with few signs deserves them
@@ -70,8 +71,11 @@ class Pursuit:
     stopped: Reason | None = None
     roots: dict[float, Root] = field(default_factory=dict)  # the best bounds known, by radius
     cap: float = CAPS[0]  # nodes a hidden sign may cost
-    least: float = FIRST_CAP  # the same in the first pass over a deep network, after what proven goals took
+    least: float = FIRST  # the same in the first pass over a deep network, after what proven goals took
     reached: float = 0.0  # the same in the last pass that was begun
+    leap: float | None = None  # the same in the only pass, where the frontier tells it
+    settled: tuple[int, int] = 0, 0  # how many layers the last pass settled, and of how many
+    necked: bool = False  # whether a bottleneck was met: the frontier says nothing of such networks
     vain: float = 0.0  # share of the budget that went into bottlenecks from which nothing came
     recorder: Recorder | None = None  # hears of the trees, for evidence
 
@@ -114,15 +118,21 @@ class Pursuit:
 
     def _climb(self) -> None:
         """Goals of growing cost, each predicted from the ones before."""
-        ladder = Ladder.above(self.lower)
+        ladder, frontier = Ladder.above(self.lower), Frontier()
         while not self.finished and self.stopped is None:
-            before, self.reached = self.meter.share, 0.0
+            before, self.reached, self.settled = self.meter.share, 0.0, (0, 0)
             goal, share = ladder.next_goal(self.lower, self.goal(), 1.0 - before)
-            proven = self._try(goal, share)
-            ladder.tell(goal, proven, self.meter.share - before, share)
+            leap = None if self.necked else frontier.leap(self.lower, self.goal(), 1.0 - before)
+            if leap is not None:
+                (goal, self.leap), share = leap, 1.0 - before
+            proven, cost = self._try(goal, share), self.meter.share - before
+            ladder.tell(goal, proven, cost, share)
+            if self.settled[0] and not self.necked:
+                frontier.tell(goal, proven, self.reached, cost, self.settled, self.lower)
             if proven:
                 self.least = max(self.least, self.reached)
                 self.cap = min(self.cap * CAPS[1], CAPS[2])
+            self.leap = None
 
     def decide(self, goal: float) -> None:
         """Proves or refutes one goal."""
@@ -174,13 +184,15 @@ class Pursuit:
     def _settle(self, root: Root, goal: float, until: float | None, nodes: int | None) -> bool:
         """Whether a goal is proven by trees of the margins once the signs of hidden layers are settled."""
         deep = sum(bool(lines.unstable.any()) for lines in root.lines.values()) > DEEP
-        cap = self.least if deep else self.cap
+        cap = (self.leap or self.least) if deep else self.cap
         for number in range(PASSES if deep else 1):
             last, before = not deep or number == PASSES - 1, self.meter.share
             self.reached = cap if deep else 0.0
             proven = self._pass(root, goal, until, int(cap), nodes if last else int(TRIED * cap))
             if proven is not None:
                 return proven
+            if until is not None and deep and not self.necked:
+                return False  # more nodes go to the goal that the frontier of so many is at
             more = TIMES if until is None else self._affordable(self.meter.share - before, until)
             if more < WORTHWHILE:
                 return False
@@ -196,16 +208,20 @@ class Pursuit:
 
         A hidden sign may cost `cap` nodes, the tree of the margins `nodes` when all layers are settled.
         """
-        deep = sum(bool(lines.unstable.any()) for lines in root.lines.values()) > DEEP
-        first, asked = deep and cap == FIRST_CAP, False
+        layers, number = sum(bool(lines.unstable.any()) for lines in root.lines.values()), 0
+        deep = layers > DEEP
+        first, asked = deep and cap == FIRST, False
         for settled, relu, helps in settle_signs(
             root, partial(self._count, until=until), cap, LEAST if deep else 0, self.recorder, self.meter.room
         ):
-            root = self.roots[goal] = settled
+            root, number = settled, number + 1
+            self.roots[goal] = root
             late = None if until is None else max(until, self.meter.share + GRACE)
             narrow = None if asked else self._narrow(root, relu, goal)
+            if deep:
+                self.settled = number, layers - 1
             if narrow is not None:
-                asked = True
+                asked = self.necked = True
                 if self._work(narrow, late, NARROW * cap, whole=False):
                     return True
                 if self._leave(goal, until):
