@@ -91,11 +91,17 @@ def test_a_pass_that_fails_tells_where_the_frontier_is() -> None:
     assert nodes > FIRST
 
 
-def test_after_a_leap_that_ended_too_far_goals_below_it_are_tried_with_few_nodes() -> None:
+def missed(layers: int) -> tuple[Frontier, float, float]:
+    """A frontier whose first leap failed after so many layers, and that leap."""
     frontier = Frontier()
     frontier.tell(1.0, True, FIRST, 0.05, (LAYERS, LAYERS), 1.0)
     far, many = frontier.leap(1.0, 2.0, 0.9) or (0.0, 0.0)
-    frontier.tell(far, False, many, 0.2, (LAYERS, LAYERS), 1.0)
+    frontier.tell(far, False, many, 0.2, (layers, LAYERS), 1.0)
+    return frontier, far, many
+
+
+def test_after_a_leap_that_ended_too_far_goals_below_it_are_tried_with_few_nodes() -> None:
+    frontier, far, many = missed(LAYERS)
     assert frontier.leap(1.0, 2.0, 0.7) == (0.5 * (1.0 + far), FIRST)
     # Proven by bounds of the larger ball, up to just below it: the next leap goes beyond, with more nodes.
     goal, nodes = frontier.leap(0.995 * far, 2.0, 0.7) or (0.0, 0.0)
@@ -104,10 +110,7 @@ def test_after_a_leap_that_ended_too_far_goals_below_it_are_tried_with_few_nodes
 
 
 def test_after_a_leap_that_did_not_end_the_next_is_shorter_and_cheaper() -> None:
-    frontier = Frontier()
-    frontier.tell(1.0, True, FIRST, 0.05, (LAYERS, LAYERS), 1.0)
-    far, many = frontier.leap(1.0, 2.0, 0.9) or (0.0, 0.0)
-    frontier.tell(far, False, many, 0.2, (3, LAYERS), 1.0)
+    frontier, far, many = missed(3)
     near, fewer = frontier.leap(1.0, 2.0, 0.7) or (0.0, 0.0)
     assert 1.0 < near < far
     assert FIRST < fewer < many
@@ -123,3 +126,9 @@ def test_the_top_is_the_last_goal() -> None:
     frontier = Frontier()
     frontier.tell(1.0, True, FIRST, 0.01, (LAYERS, LAYERS), 1.0)
     assert (frontier.leap(1.0, 1.02, 0.9) or (0.0, 0.0))[0] == 1.02
+
+
+def test_a_pass_that_the_clock_did_not_see_is_cheap_and_no_error() -> None:
+    frontier = Frontier()
+    frontier.tell(1.0, True, FIRST, 0.0, (LAYERS, LAYERS), 1.0)
+    assert (frontier.leap(1.0, 2.0, 0.9) or (0.0, 0.0))[1] == pytest.approx(FARTHEST * FIRST)

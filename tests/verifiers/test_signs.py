@@ -12,6 +12,7 @@ from radii.decide import Budget
 from radii.problem import L1, L2, LINF, Classification, Query, Status, Verdict
 from radii.testing import exact_radius, random_instance, relu_toy
 from radii.verifiers import pursuit
+from radii.verifiers.frontier import Frontier
 from radii.verifiers.margins import margins
 from radii.verifiers.meter import Meter
 from radii.verifiers.native import Native
@@ -118,13 +119,18 @@ def test_without_a_bottleneck_a_goal_of_the_ladder_has_one_pass(leap, cap, monke
     assert search.reached == cap
 
 
-def passes_of(limit, monkeypatch, **state):
-    """The nodes a sign of the passes over a deep network that never prove their goal, and the search."""
+def deep_search(nodes):
+    """A search in a deep network with so many nodes, and its meter."""
     network = relu_toy(3, SHAPES[1])
     instance = random_instance(network, 3, reach=0.4)
-    meter = Meter(Budget(None, nodes=60 * 16))
+    meter = Meter(Budget(None, nodes=nodes))
     asked = margins(network, instance.label, Classification())
-    search = pursuit.Pursuit(asked, lambda e: region(instance.x, e), 1e-3, meter, lambda points: None, limit=1.0)
+    return pursuit.Pursuit(asked, lambda e: region(instance.x, e), 1e-3, meter, lambda _: None, limit=1.0), meter
+
+
+def passes_of(limit, monkeypatch, **state):
+    """The nodes a sign of the passes over a deep network that never prove their goal, and the search."""
+    search, meter = deep_search(60 * 16)
     for name, value in state.items():
         setattr(search, name, value)
     seen = []
@@ -136,7 +142,27 @@ def passes_of(limit, monkeypatch, **state):
         return None
 
     monkeypatch.setattr(search, "_pass", take)
-    root = bound_root(asked.graph, region(instance.x, 1.0))
+    root = bound_root(search.margins.graph, search.region(1.0))
     assert sum(bool(lines.unstable.any()) for lines in root.lines.values()) > pursuit.DEEP
     assert not search._settle(root, 1.0, limit, None)
     return search, seen
+
+
+def test_a_leap_that_comes_to_no_pass_is_not_tried_again(monkeypatch):
+    search, meter = deep_search(100)
+    search.lower, search.proven = 0.5, True
+    frontiers = iter([Frontier(near=True, reach=0.5, cost=0.05)])
+    monkeypatch.setattr(pursuit, "Frontier", lambda: next(frontiers, Frontier()))
+    goals = []
+
+    def fail(goal, share):
+        goals.append((goal, search.leap))
+        meter.nodes += 30
+        search.stopped = meter.over
+        return False
+
+    monkeypatch.setattr(search, "_try", fail)
+    search._climb()
+    assert goals[0][1] > 16
+    assert len(goals) > 2
+    assert all(leap is None for _, leap in goals[1:])

@@ -21,6 +21,7 @@ FARTHEST = 8.0  # times the nodes, at most, from one goal to the next
 WORTHWHILE = 1.15  # and at least
 GAIN = 0.11  # over the root of the number of layers: the power to which the frontier grows with the nodes
 CLOSE = 0.008  # of a goal that failed: a proven one this near it is as good
+LEAST_COST = 1e-6  # of the budget: a clock may see none
 
 
 @dataclass
@@ -57,7 +58,7 @@ class Frontier:
         between = top if self.missed is None else min(top, 0.5 * (lower + self.missed))
         if self.missed is not None and self.whole and self.missed - lower > CLOSE * self.missed:
             return between, FIRST
-        times = min(FARTHEST, (FILLS * left / self.cost) ** (1.0 / POWER))
+        times = min(FARTHEST, (FILLS * left / max(self.cost, LEAST_COST)) ** (1.0 / POWER))
         if times < WORTHWHILE:
             return None
         goal = min(top, max(self.reach, lower) * times**self.gain)

@@ -36,7 +36,7 @@ FIRST_SHARE = 0.06  # of the budget, for the final goal before the ladder
 ROOT_SHARE = 0.1  # for the bisection by root bounds
 ROOT_NODES = 40  # a tree that needs more is not proven at its root
 CAPS = (50.0, 1.25, 160.0)  # nodes a hidden sign may cost: at first, more for every proven goal, at most
-PASSES = 3  # over deep networks
+PASSES = 3  # over deep networks, to decide one goal or where there is a bottleneck
 TIMES = 3.0  # more in every further pass
 FITS, WORTHWHILE = 0.8, 1.4  # or as many as fit into this part of the time left, if they are so many times more
 LEAST = 160  # times that, nodes of a layer of a deep network at least: a layer with few signs deserves them
@@ -123,16 +123,18 @@ class Pursuit:
             before, self.reached, self.settled = self.meter.share, 0.0, (0, 0)
             goal, share = ladder.next_goal(self.lower, self.goal(), 1.0 - before)
             leap = None if self.necked else frontier.leap(self.lower, self.goal(), 1.0 - before)
+            self.leap = None if leap is None else leap[1]
             if leap is not None:
-                (goal, self.leap), share = leap, 1.0 - before
+                goal, share = leap[0], 1.0 - before
             proven, cost = self._try(goal, share), self.meter.share - before
             ladder.tell(goal, proven, cost, share)
             if self.settled[0] and not self.necked:
                 frontier.tell(goal, proven, self.reached, cost, self.settled, self.lower)
+            elif leap is not None and not proven:
+                frontier = Frontier()  # no pass came of it: asked again it would say the same
             if proven:
                 self.least = max(self.least, self.reached)
                 self.cap = min(self.cap * CAPS[1], CAPS[2])
-            self.leap = None
 
     def decide(self, goal: float) -> None:
         """Proves or refutes one goal."""
