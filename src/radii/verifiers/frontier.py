@@ -17,6 +17,8 @@ AHEAD = 0.15  # if it took fewer, by how much the frontier is farther
 SLOWER = 1.4  # and by what power a pass there is dearer
 FILLS = 0.85  # of what is left, what a pass may be predicted to cost
 POWER = 0.85  # to which costs grow with the nodes
+MANY = 64.0  # nodes a sign; from there costs grow faster and are harder to predict
+FILLS_THEN, POWER_THEN = 0.72, 1.15
 FARTHEST = 8.0  # times the nodes, at most, from one goal to the next
 WORTHWHILE = 1.15  # and at least
 GAIN = 0.11  # over the root of the number of layers: the power to which the frontier grows with the nodes
@@ -58,7 +60,8 @@ class Frontier:
         between = top if self.missed is None else min(top, 0.5 * (lower + self.missed))
         if self.missed is not None and self.whole and self.missed - lower > CLOSE * self.missed:
             return between, FIRST
-        times = min(FARTHEST, (FILLS * left / max(self.cost, LEAST_COST)) ** (1.0 / POWER))
+        fills, power = (FILLS, POWER) if self.nodes <= MANY else (FILLS_THEN, POWER_THEN)
+        times = min(FARTHEST, (fills * left / max(self.cost, LEAST_COST)) ** (1.0 / power))
         if times < WORTHWHILE:
             return None
         goal = min(top, max(self.reach, lower) * times**self.gain)
