@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from radii.verifiers.frontier import FARTHEST, FIRST, Frontier
+from radii.verifiers.frontier import FARTHEST, FILLS_THEN, FIRST, MANY, POWER_THEN, Frontier
 from radii.verifiers.ladder import Ladder
 
 LAYERS = 7
@@ -132,3 +132,12 @@ def test_a_pass_that_the_clock_did_not_see_is_cheap_and_no_error() -> None:
     frontier = Frontier()
     frontier.tell(1.0, True, FIRST, 0.0, (LAYERS, LAYERS), 1.0)
     assert (frontier.leap(1.0, 2.0, 0.9) or (0.0, 0.0))[1] == pytest.approx(FARTHEST * FIRST)
+
+
+def test_from_many_nodes_a_leap_is_shorter_because_costs_grow_faster_there() -> None:
+    few, many = (Frontier(nodes=n, reach=0.8, cost=0.15, near=True) for n in (MANY, 2 * MANY))
+    short, long = many.leap(0.8, 3.0, 0.9), few.leap(0.8, 3.0, 0.9)
+    assert short is not None
+    assert long is not None
+    assert short[0] < long[0]
+    assert 0.15 * (short[1] / (2 * MANY)) ** POWER_THEN == pytest.approx(FILLS_THEN * 0.9)
