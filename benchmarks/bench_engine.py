@@ -35,16 +35,16 @@ import torch
 from bench_report import write_page
 from common import DATA, ROOT, Elsewhere, code, correct, keep, machine, mnist, network, peak_memory, published
 
+from radii.bounds.intermediate import bound_root
 from radii.bounds.region import Region
-from radii.bounds.root import bound_root
 from radii.decide import Budget
+from radii.engine.native import Native
+from radii.engine.output_rows import lowered
 from radii.models import Classifier
 from radii.problem import LINF, Classification, Instance, Query, Radius, Status, Verdict
 from radii.search.grid import Grid
 from radii.verifiers.command import TEMPLATES, Command
 from radii.verifiers.envelope import Envelope
-from radii.verifiers.margins import lowered
-from radii.verifiers.native import Native
 
 # network: least closed share, most CPU seconds (median of closed), most mean relative gap
 BAR: dict[str, tuple[float | None, float | None, float | None]] = {

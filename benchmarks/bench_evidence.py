@@ -21,13 +21,13 @@ from common import DATA, ROOT, correct, keep, machine, network
 
 from radii import load_classifier, load_dataset
 from radii.decide import Budget
+from radii.engine import native
 from radii.errors import InputError
 from radii.evidence import check
 from radii.evidence.record import Recorder
 from radii.models import Classifier
 from radii.problem import L1, L2, LINF, Classification, Instance, Norm
 from radii.testing import KINDS, random_instance, random_network
-from radii.verifiers import native
 
 ZOO = ("mnist5k-standard", "mnist5k-adversarial", "mnist5k-conv")
 JAIR = ("mnist-net_256x2", "mnist_relu_3_50")

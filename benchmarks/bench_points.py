@@ -16,11 +16,11 @@ import torch
 from torch import Tensor, nn
 
 from radii.decide import Budget
+from radii.engine.native import Native
 from radii.models import load_classifier
 from radii.models.classifier import Classifier
 from radii.problem import L1, L2, LINF, Classification, Instance, Norm
 from radii.testing import KINDS, random_instance, random_network
-from radii.verifiers.native import Native
 
 INPUTS = 6
 

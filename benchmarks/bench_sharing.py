@@ -21,11 +21,11 @@ import torch
 from common import DATA, ROOT, correct, keep, machine, network
 from torch import Tensor
 
-from radii.bounds.nodes import Nodes, Problem, _forward, _lines_in_use, _Relaxation, _sweep
 from radii.decide import Budget
+from radii.engine.native import Native
+from radii.engine.nodes import Nodes, Problem, _forward, _lines_in_use, _Relaxation, _sweep
+from radii.engine.tree import Tree
 from radii.problem import LINF, Classification
-from radii.verifiers.native import Native
-from radii.verifiers.tree import Tree
 
 NETWORKS = ("mnist-net_256x2", "mnist-net", "mnist_nn", "mnist_relu_3_50")
 FULL = 64  # nodes from which a batch counts as full

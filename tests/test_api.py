@@ -13,11 +13,11 @@ import pytest
 import radii
 from radii.data import Dataset
 from radii.decide import Budget
+from radii.engine.native import Native
 from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.problem import Answer, Query
 from radii.store import open_store
-from radii.verifiers.native import Native
 
 SETTINGS: dict[str, Any] = {"seconds": 5, "tolerance": 0.01}
 

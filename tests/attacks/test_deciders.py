@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from radii.attacks.cascade import Cascade
-from radii.attacks.descent import Descent
+from radii.attacks.fgsm import Step
 from radii.attacks.foolbox import FoolboxAttack
 from radii.attacks.nearest import MinimalAttack
-from radii.attacks.step import Step
+from radii.attacks.pgd import Descent
 from radii.decide import Budget, Decider
 from radii.errors import InputError
 from radii.problem import Classification, Instance, Lipschitz, Query, Reason, Standard, StrongClassification, Verdict

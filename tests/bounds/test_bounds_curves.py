@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from radii.bounds.curves import TANH, ProductCurve, ReluCurve, SquareCurve, TanhCurve
+from radii.bounds.activations import TANH, ProductCurve, ReluCurve, SquareCurve, TanhCurve
 from radii.bounds.interval import through
 from radii.models.graph import Node
 from radii.models.operators import Product, Tanh

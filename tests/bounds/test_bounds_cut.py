@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from radii.bounds import cut
-from radii.bounds.cut import lowest_under_cut
+from radii.bounds import cuts as cut
+from radii.bounds.cuts import lowest_under_cut
 
 
 def draw(seed: int, d: int, nodes: int = 3, rows: int = 4, dtype: torch.dtype = torch.float64):
@@ -105,7 +105,7 @@ def test_a_cut_of_zeros_changes_nothing():
 
 SMALL = """
 import torch
-from radii.bounds.cut import lowest_under_cut
+from radii.bounds.cuts import lowest_under_cut
 ones = torch.ones
 lowest_under_cut(ones(1, 1, 2), ones(1, 1), ones(1, 2), ones(1), ones(2), ones(2))
 """

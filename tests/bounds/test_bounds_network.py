@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.bounds.balls import DOMAINS, NORMS, points, region
 
-from radii.bounds.condense import condense, objectives
+from radii.bounds.intermediate import bound_root
 from radii.bounds.interval import enclose
-from radii.bounds.lowered import lower
-from radii.bounds.nodes import Problem, climb, refine
-from radii.bounds.root import bound_root
+from radii.bounds.lowering import lower
+from radii.engine.condensed import condense, objectives
+from radii.engine.nodes import Problem, climb, refine
 from radii.models.operators import Relu
 from radii.testing import KINDS, random_instance, random_network
 

@@ -16,22 +16,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.bounds.balls import dense_graph, exact_curves, least, region
 
-from radii.bounds import condense as condense_module
-from radii.bounds import matrices
-from radii.bounds.again import bound_again
 from radii.bounds.backward import Lines, backward
-from radii.bounds.condense import condense, objectives
-from radii.bounds.lowered import lower
-from radii.bounds.nodes import Problem
-from radii.bounds.root import bound_root
+from radii.bounds.intermediate import bound_root
+from radii.bounds.lowering import lower
 from radii.bounds.rounding import gamma, outward, proving
 from radii.decide import Budget
+from radii.engine import condensed as condense_module
+from radii.engine import matrices
+from radii.engine.condensed import condense, objectives
+from radii.engine.native import Native
+from radii.engine.nodes import Problem
+from radii.engine.smaller_ball import bound_again
+from radii.engine.tree import Tree
 from radii.errors import InputError
 from radii.models import Classifier, load_classifier
 from radii.problem import LINF, Classification, Domain, Instance, Query, Verdict
 from radii.testing._build import Builder
-from radii.verifiers.native import Native
-from radii.verifiers.tree import Tree
 
 
 def nasty(seed: int, widths: tuple[int, ...]) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from radii.decide import Budget
+from radii.engine.native import Native
 from radii.evidence.file import pack, unpack
 from radii.models import Classifier
 from radii.problem import LINF, Classification, Instance, Norm, Radius
-from radii.verifiers.native import Native
 
 RECORDER = Native(effort="fast", evidence=True)
 

@@ -8,6 +8,8 @@ import torch
 from tests.evidence.proofs import proven, rewritten, shaken
 
 from radii.decide import Budget
+from radii.engine import radius_search as pursuit
+from radii.engine.native import Native
 from radii.errors import FormatError, InputError
 from radii.evidence import check, read_claim
 from radii.evidence.file import unpack
@@ -15,8 +17,6 @@ from radii.models import load_classifier
 from radii.problem import L1, L2, LINF, Classification, Instance
 from radii.testing import KINDS, exact_radius, linear_toy, random_instance, random_network, relu_toy
 from radii.testing._build import Builder
-from radii.verifiers import pursuit
-from radii.verifiers.native import Native
 
 NORMS = (LINF, L2, L1)
 

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 import psutil
-from nets import Net, f32
 from test_process import gone, marked, zombies
+from tests.verifiers.nets import Net, f32
 
 from radii.decide import Budget
 from radii.problem import Domain, Instance, Query

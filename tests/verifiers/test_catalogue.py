@@ -132,7 +132,7 @@ thorough = "thorough:Thorough"
     )
     .replace(
         "from radii.problem import Answer, Reason",
-        "from radii.verifiers.incomplete import AttackOnly, BoundsOnly\n"
+        "from radii.verifiers.bounds_only import AttackOnly, BoundsOnly\n"
         "from radii.verifiers.portfolio import Portfolio",
     ),
     "test_thorough.py": """

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from nets import Net, f32, mlp
+from tests.verifiers.nets import Net, f32, mlp
 
 from radii.decide import Budget
 from radii.errors import InputError, ToolMissing

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from radii.decide import Budget
+from radii.engine.native import Native
 from radii.models.classifier import Classifier
 from radii.problem import L1, LINF, Classification, Instance, Query, Verdict
 from radii.testing.toys import relu_toy
 from radii.verifiers.marabou import Marabou
 from radii.verifiers.milp import Milp
-from radii.verifiers.native import Native
 from radii.verifiers.smt import Smt
 
 pytest.importorskip("maraboupy", reason="the extra `marabou` is not installed")

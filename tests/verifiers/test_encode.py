@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from nets import Net, convnet, f32, mlp
+from tests.verifiers.nets import Net, convnet, f32, mlp
 
 from radii.errors import UnsupportedOperator
 from radii.verifiers._relax import box, crown, diamond, row_bounds

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 import torch
 
-from radii.bounds.deployed import float32_error
-from radii.bounds.lowered import lower
+from radii.bounds.float32 import float32_error
+from radii.bounds.intermediate import bound_root
+from radii.bounds.lowering import lower
 from radii.bounds.region import Region
-from radii.bounds.root import bound_root
 from radii.decide import Budget
+from radii.engine.native import Native
 from radii.problem import L1, L2, LINF, Classification, Status
 from radii.testing.exact import exact_radius
 from radii.testing.toys import KINDS, linear_toy, random_instance, random_network
 from radii.verifiers.envelope import Envelope
-from radii.verifiers.native import Native
 
 
 @pytest.mark.parametrize("norm", [LINF, L2, L1], ids=str)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from nets import Net, f32, mlp
+from tests.verifiers.nets import Net, f32, mlp
 
 from radii.decide import Budget
 from radii.errors import InputError
@@ -22,7 +22,7 @@ from radii.problem import (
     Standard,
     Verdict,
 )
-from radii.verifiers.incomplete import AttackOnly, BoundsOnly
+from radii.verifiers.bounds_only import AttackOnly, BoundsOnly
 from radii.verifiers.milp import Milp
 from radii.verifiers.portfolio import Portfolio
 from radii.verifiers.smt import Smt

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from nets import Net, f32, mlp
+from tests.verifiers.nets import Net, f32, mlp
 
 from radii.decide import Budget
 from radii.problem import L1, L2, LINF, Clause, Domain, Instance, OutputSpec, Query, Reason, SpecQuery, Verdict

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from radii.attacks.cascade import Cascade
-    from radii.attacks.descent import Descent
     from radii.attacks.effort import Effort
+    from radii.attacks.fgsm import Step
     from radii.attacks.foolbox import FoolboxAttack
-    from radii.attacks.minimal import Minimum, minimum_norm
+    from radii.attacks.minimum_norm import Minimum, minimum_norm
     from radii.attacks.nearest import MinimalAttack
-    from radii.attacks.step import Step
+    from radii.attacks.pgd import Descent
 
 __all__ = [
     "Cascade",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from radii.bounds.lowered import is_smooth
+from radii.bounds.intermediate import Root, bound_root
+from radii.bounds.intermediate_curves import Place, Relaxed, relax
+from radii.bounds.lowering import is_smooth
+from radii.bounds.operands import Sites
 from radii.bounds.region import Region
-from radii.bounds.root import Root, bound_root
-from radii.bounds.sites import Sites
-from radii.bounds.smooth import Place, Relaxed, relax
 from radii.models.graph import Graph
 
 Known = tuple[Tensor, Tensor]  # proven ends of all activations' arguments, flat: (batch, arguments)

@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-PRELOAD = ("torch", "onnx", "onnxruntime", "numba?", "radii.study.work", "radii.verifiers.native")
+PRELOAD = ("torch", "onnx", "onnxruntime", "numba?", "radii.study.work", "radii.engine.native")

@@ -22,8 +22,9 @@ from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.problem import Answer, Clause, Query, Radius, Verdict, Witness
 from radii.problem.radius import Cost
+from radii.question import Region, ask
 from radii.verifiers._mip_model import least_epsilon, least_margin
-from radii.verifiers._region import Region, ask
+from radii.verifiers.encode import unsupported
 
 if TYPE_CHECKING:
     from radii.verifiers.milp import Milp, Work
@@ -50,7 +51,7 @@ class Measurement:
     def run(self, progress: Progress = None) -> Radius:
         """The radius; `progress` sees each improvement."""
         self.progress = progress
-        question = ask(self.classifier, self._at(self.top), ("linf", "l1"))
+        question = ask(self.classifier, self._at(self.top), ("linf", "l1"), unsupported)
         if question.obstacle:
             return Radius(tolerance=self.tolerance, limit=self.limit, note=question.obstacle, cost=self._cost())
         already = replay(self.classifier, self._at(0.0), self.query.instance.x)
@@ -160,7 +161,7 @@ class Measurement:
         self.queries += 1
         seconds = None if self.budget.seconds is None else max(share * self._left(), 1e-3)
         answer = self.milp.answer(
-            ask(self.classifier, self._at(size), ("linf", "l1")), replace(self.budget, seconds=seconds)
+            ask(self.classifier, self._at(size), ("linf", "l1"), unsupported), replace(self.budget, seconds=seconds)
         )
         self.nodes += answer.nodes
         if answer.witness is not None:
@@ -206,7 +207,7 @@ class Measurement:
         from radii.verifiers.milp import Work
 
         seconds = None if self.budget.seconds is None else max(self._left(), 1e-3)
-        question = ask(self.classifier, self._at(size), ("linf", "l1"))
+        question = ask(self.classifier, self._at(size), ("linf", "l1"), unsupported)
         return Work(self.milp.solver, question, replace(self.budget, seconds=seconds))
 
     def _at(self, size: float) -> Query:

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from radii.problem import Clause
-from radii.verifiers._region import Region
+from radii.question import Region
 from radii.verifiers.encode import Block, Encoding
 
 Vector = NDArray[np.float64]

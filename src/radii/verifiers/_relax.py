@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from radii.question import Region
+
 if TYPE_CHECKING:
     from radii.verifiers.encode import Block
 
@@ -57,6 +59,13 @@ def diamond(center: Vector, epsilon: float, low: Vector, high: Vector) -> Callab
         return np.asarray(np.maximum(rows @ center - reach - slack, boxed(rows, extra)))
 
     return least
+
+
+def over(region: Region) -> Callable[[Any, Vector], Vector]:
+    """The least value of rows over a region, rounded down, as a function of the rows."""
+    if region.center is None or region.norm.name != "l1":
+        return box(region.low, region.high)  # for L2 the box around the ball: sound, if loose
+    return diamond(region.center, region.epsilon, region.low, region.high)
 
 
 def crown(least: Callable[[Any, Vector], Vector]) -> Callable[..., tuple[Vector, Vector]]:

@@ -59,7 +59,7 @@ class _Builtin:
 
 _EXACT = "robust (over the reals) and broken"
 _BUILTINS = (
-    _Builtin("native", "radii.verifiers.native:Native", "radii's own attack and branch and bound", _EXACT),
+    _Builtin("native", "radii.engine.native:Native", "radii's own attack and branch and bound", _EXACT),
     _Builtin(
         "milp", "radii.verifiers.milp:Milp", "mixed-integer programs (HiGHS; solver: scip, gurobi); L∞, L1", _EXACT,
         package="highspy",
@@ -77,11 +77,11 @@ _BUILTINS = (
         _EXACT,
     ),
     _Builtin(
-        "attack", "radii.verifiers.incomplete:AttackOnly", "the minimum-norm attack alone", "broken only",
+        "attack", "radii.verifiers.bounds_only:AttackOnly", "the minimum-norm attack alone", "broken only",
         aliases=("attack-only",),
     ),
     _Builtin(
-        "bounds", "radii.verifiers.incomplete:BoundsOnly", "one pass of linear bounds alone",
+        "bounds", "radii.verifiers.bounds_only:BoundsOnly", "one pass of linear bounds alone",
         "robust only (over the reals)", aliases=("bounds-only",),
     ),
 )  # fmt: skip

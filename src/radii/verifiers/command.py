@@ -24,7 +24,7 @@ from radii.formats.vnnlib_write import VERSIONS, Layout, query_text, spec_text
 from radii.formats.witness import read_witness
 from radii.models.classifier import Classifier
 from radii.problem import LINF, Answer, Lipschitz, Proof, Query, Reason, SpecQuery, Witness
-from radii.verifiers._region import Region
+from radii.question import Region
 from radii.verifiers.process import Finished, Limits, run, scratch
 
 TEMPLATES = {

@@ -14,17 +14,17 @@ from torch import Tensor
 
 from radii._check import number
 from radii.bounds.bound import bound
-from radii.bounds.lowered import refuse_unsupported
+from radii.bounds.lowering import refuse_unsupported
 from radii.bounds.region import Region
 from radii.bounds.rounding import proving
 from radii.decide import Budget, Clock
+from radii.engine.native import attack_all
+from radii.engine.output_rows import margins
 from radii.models.classifier import Classifier
 from radii.models.graph import Graph
 from radii.problem import Answer, Instance, Norm, Proof, Property, Query, Radius, Witness
 from radii.problem.radius import Cost
-from radii.verifiers.incomplete import AttackOnly, BoundsOnly
-from radii.verifiers.margins import margins
-from radii.verifiers.native import attack_all
+from radii.verifiers.bounds_only import AttackOnly, BoundsOnly
 
 CHUNK = 64  # images bounded at once
 ROUNDS = 5  # of bisection on the size of the ball

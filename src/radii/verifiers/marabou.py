@@ -22,10 +22,10 @@ from radii.decide import Budget, Clock
 from radii.errors import ToolMissing
 from radii.models.classifier import Classifier
 from radii.problem import Answer, Clause, Proof, Query, Reason, SpecQuery
+from radii.question import Question, Region, ask, ask_spec
 from radii.verifiers import _marabou_child
-from radii.verifiers._region import Question, Region, ask, ask_spec
-from radii.verifiers._relax import crown
-from radii.verifiers.encode import Encoding, encode
+from radii.verifiers._relax import crown, over
+from radii.verifiers.encode import Encoding, encode, unsupported
 from radii.verifiers.process import Finished, Limits, run, scratch
 
 NORMS = ("linf", "l1")
@@ -58,11 +58,11 @@ class Marabou:
 
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
         """One answer a query, each within the budget; one child serves several."""
-        return self._answers([ask(classifier, query, NORMS) for query in queries], budget)
+        return self._answers([ask(classifier, query, NORMS, unsupported) for query in queries], budget)
 
     def decide_spec(self, classifier: Classifier, query: SpecQuery, budget: Budget) -> Answer:
         """ROBUST when Marabou claims that no input of the box violates the specification."""
-        return self._answers([ask_spec(classifier, query)], budget)[0]
+        return self._answers([ask_spec(classifier, query, unsupported)], budget)[0]
 
     def _answers(self, questions: list[Question], budget: Budget) -> list[Answer]:
         if importlib.util.find_spec("maraboupy") is None:
@@ -140,7 +140,7 @@ def _blame(done: Finished) -> tuple[Reason, str]:
 def _job(question: Question, budget: Budget, depth: float) -> dict[str, Any]:
     """The question in Marabou's terms: bounds, equations, ReLU pairs and one list of inequalities a clause."""
     region = question.region
-    encoding = encode(question.classifier.graph, region.low, region.high, crown(region.least()))
+    encoding = encode(question.classifier.graph, region.low, region.high, crown(over(region)))
     low, high = (list(map(float, side)) for side in encoding.bounds)
     deeper = depth * (1.0 + max(abs(side[j]) for side in (low, high) for j in encoding.outputs))
     job: dict[str, Any] = {

@@ -34,12 +34,12 @@ from radii.problem import (
     Verdict,
     Witness,
 )
+from radii.question import Question, ask, ask_spec
 from radii.verifiers._mip_model import Mip, least_margin
 from radii.verifiers._mip_solve import PACKAGES, TOLERANCE, Limits, Solved, solve, solver_version
-from radii.verifiers._region import Question, ask, ask_spec
-from radii.verifiers._relax import crown, row_bounds
-from radii.verifiers.encode import Encoding, encode
-from radii.verifiers.incomplete import AttackOnly
+from radii.verifiers._relax import crown, over, row_bounds
+from radii.verifiers.bounds_only import AttackOnly
+from radii.verifiers.encode import Encoding, encode, unsupported
 
 NORMS = ("linf", "l1")
 _ENDS = {"time": Reason.TIME, "memory": Reason.MEMORY, "nodes": Reason.TIME, "error": Reason.ERROR}
@@ -87,7 +87,7 @@ class Milp:
 
     def _decide(self, classifier: Classifier, query: Query, budget: Budget) -> Answer:
         """A fast attack goes first: solvers are slow to find points that gradients find at once."""
-        question = ask(classifier, query, NORMS)
+        question = ask(classifier, query, NORMS, unsupported)
         if not question.obstacle:
             (struck,) = AttackOnly("fast").decide(classifier, [query], budget)
             if struck.verdict is Verdict.BROKEN:
@@ -96,7 +96,7 @@ class Milp:
 
     def decide_spec(self, classifier: Classifier, query: SpecQuery, budget: Budget) -> Answer:
         """ROBUST when no input of the box violates the specification."""
-        return self.answer(ask_spec(classifier, query), budget)
+        return self.answer(ask_spec(classifier, query, unsupported), budget)
 
     def measure(
         self,
@@ -159,7 +159,7 @@ class Work:
     def prepare(self) -> bool:
         """Encodes the network and keeps the clauses that bounds alone do not rule out; true when the budget is gone."""
         region, spec = self.question.region, self.question.spec
-        least = region.least()
+        least = over(region)
         self.encoding = encode(self.question.classifier.graph, region.low, region.high, crown(least))
         scored: list[tuple[float, int, Clause]] = []
         for clause in spec.clauses:

@@ -9,7 +9,7 @@ from radii.decide import Budget, Decider, SpecDecider
 from radii.errors import Contradiction, InputError, ToolMissing
 from radii.models.classifier import Classifier
 from radii.problem import Answer, Classification, Query, Reason, SpecQuery, Verdict
-from radii.verifiers._region import check_spec
+from radii.question import check_spec
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ from radii.decide import Budget, Clock
 from radii.errors import ToolMissing
 from radii.models.classifier import Classifier
 from radii.problem import Answer, Proof, Query, Reason, SpecQuery, Witness
-from radii.verifiers._region import Question, Region, ask, ask_spec
-from radii.verifiers._relax import crown
-from radii.verifiers.encode import Block, Encoding, encode
+from radii.question import Question, Region, ask, ask_spec
+from radii.verifiers._relax import crown, over
+from radii.verifiers.encode import Block, Encoding, encode, unsupported
 from radii.verifiers.process import Finished, Limits, run
 
 NORMS = ("linf", "l1", "l2")
@@ -53,11 +53,11 @@ class Smt:
 
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
         """One answer a query, each within the budget."""
-        return [self._answer(ask(classifier, query, NORMS), budget) for query in queries]
+        return [self._answer(ask(classifier, query, NORMS, unsupported), budget) for query in queries]
 
     def decide_spec(self, classifier: Classifier, query: SpecQuery, budget: Budget) -> Answer:
         """ROBUST when no input of the box violates the specification."""
-        return self._answer(ask_spec(classifier, query), budget)
+        return self._answer(ask_spec(classifier, query, unsupported), budget)
 
     def _answer(self, question: Question, budget: Budget) -> Answer:
         work = _Work(z3_program(), question, budget)
@@ -103,7 +103,7 @@ class _Work:
     def check(self) -> Witness | tuple[Reason, str] | None:
         """A replayed witness, None when there is none over the rationals, or why there is no answer."""
         region = self.question.region
-        encoding = encode(self.question.classifier.graph, region.low, region.high, crown(region.least()))
+        encoding = encode(self.question.classifier.graph, region.low, region.high, crown(over(region)))
         text = network_text(encoding) + region_text(region)
         size = max(float(np.max(np.abs(b)[encoding.outputs])) for b in encoding.bounds)
         logic = "QF_NRA" if region.center is not None and region.norm.name == "l2" else "QF_LRA"

@@ -137,7 +137,7 @@ def _repeated(size: int, width: tuple[int, int], mode: str) -> np.ndarray[tuple[
 
 
 def concat(b: Builder, call: Call) -> Value:
-    """Branches and constants one after the other."""
+    """IntervalNodes and constants one after the other."""
     values = [v for v in call.inputs if isinstance(v, Value)]
     rank = values[0].rank
     axis = int(call.get("axis", 1)) % rank

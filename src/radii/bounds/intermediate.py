@@ -1,0 +1,192 @@
+"""Root bounds: every pre-activation and every margin of a batch of images bounded on their balls.
+
+Layer by layer: intervals first, then backward linear bounds for the neurons that intervals leave undecided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from radii.bounds.backward import Linear, Lines, Magnitudes, backward
+from radii.bounds.interval import of_input, through
+from radii.bounds.region import Region
+from radii.models.graph import Graph
+from radii.models.operators import Affine, Conv, ConvTranspose, Relu, Reshape, Scale, Select, Transpose
+
+if TYPE_CHECKING:
+    from radii.engine.condensed import Condensed
+
+CHUNK = 2**20  # coefficients in flight: few enough for the caches
+HEAVY = 2**23  # rows times convolution outputs on their way back: about a second of float64
+
+
+@dataclass(frozen=True, eq=False)
+class Root:
+    """A lowered graph over a region: the lines of every ReLU node and the magnitudes of every value."""
+
+    graph: Graph
+    region: Region
+    lines: dict[int, Lines]
+    magnitudes: Magnitudes
+    condensed: Condensed | None = None  # of one image, where it is known: bounds of balls inside this one come from it
+
+    def rows(self, index: Tensor) -> Root:
+        """The same for these images of the batch."""
+        lines = {k: v.rows(index) for k, v in self.lines.items()}
+        return Root(self.graph, self.region.rows(index), lines, self.magnitudes.rows(index))
+
+    @property
+    def undecided(self) -> int:
+        """How many neurons of the images may take both signs."""
+        return sum(int(v.unstable.sum()) for v in self.lines.values())
+
+    def margins(self, rows: Tensor, slopes: dict[int, Tensor] | None = None) -> Linear:
+        """Linear lower bounds of rows·logits, for rows of shape (batch, rows, classes)."""
+        return backward(self.graph, len(self.graph.nodes) - 1, rows, self.lines, self.magnitudes, slopes=slopes)
+
+    def best_margins(self, rows: Tensor, steps: int = 8) -> tuple[Tensor, Tensor]:
+        """Linear lower bounds a·x + c of rows·logits, their slopes optimised for the least values on the balls."""
+        slopes = {k: v.slope_low[:, None].repeat(1, rows.shape[1], 1) for k, v in self.lines.items()}
+        start = self.margins(rows, slopes)
+        a, c = start.a, start.shifted()
+        best = self.region.lowest(a, c)
+        for step in range(steps if slopes else 0):
+            for value in slopes.values():
+                value.requires_grad_(True)
+            with torch.enable_grad():
+                linear = self.margins(rows, slopes)
+                lowest = self.region.lowest(linear.a, linear.shifted())
+                gradients = torch.autograd.grad(lowest.sum(), list(slopes.values()), allow_unused=True)
+            better = lowest.detach() > best
+            best = torch.where(better, lowest.detach(), best)
+            a = torch.where(better[..., None], linear.a.detach(), a)
+            c = torch.where(better, linear.shifted().detach(), c)
+            rate = 0.5 * 0.7**step
+            slopes = {
+                k: (v if g is None else v + rate * g / (g.abs().amax(-1, keepdim=True) + 1e-12))
+                .detach()
+                .clamp(0.0, 1.0)
+                for (k, v), g in zip(slopes.items(), gradients)
+            }
+        return a, c
+
+
+def bound_root(
+    graph: Graph,
+    region: Region,
+    known: dict[int, tuple[Tensor, Tensor]] | None = None,
+    frozen: Collection[int] = (),
+    go_on: Callable[[], bool] = lambda: True,
+) -> Root:
+    """Bounds of every ReLU's input over the region; `graph` is lowered and in float64.
+
+    `known` holds bounds of ReLU inputs (by ReLU node) that are already proven on a region that contains this one; those
+    of `frozen` nodes are taken as they are. Once `go_on` says no, the layers that are left get intervals only.
+    """
+    low0, high0 = of_input(graph, region)
+    low, high = [low0], [high0]
+    root = Root(graph, region, {}, Magnitudes([], []))  # its lines and magnitudes grow layer by layer
+    lines, magnitudes = root.lines, root.magnitudes
+    magnitudes.grow(graph, low0, high0)
+    for index, node in enumerate(graph.nodes[1:], start=1):
+        if isinstance(node.operator, Relu):
+            before = node.inputs[0]
+            ends = low[before].flatten(1), high[before].flatten(1)
+            if known is not None and index in known:
+                ends = torch.maximum(ends[0], known[index][0]), torch.minimum(ends[1], known[index][1])
+            exact = region.norm.name == "linf" and _interval_is_exact(graph, before)
+            if not exact and index not in frozen and go_on():
+                ends = tighten(root, before, ends)
+            shape = low[before].shape
+            low[before], high[before] = ends[0].reshape(shape), ends[1].reshape(shape)
+            magnitudes.narrow(before, *ends)
+            lines[index] = Lines.of(*ends)
+        a, b = through(node, [low[i] for i in node.inputs], [high[i] for i in node.inputs])
+        low.append(a)
+        high.append(b)
+        magnitudes.grow(graph, a, b)
+    return root
+
+
+def _interval_is_exact(graph: Graph, node: int) -> bool:
+    """Whether a node is one affine operator away from the input but for operators that move or scale single values.
+
+    Then backward bounds over a box say nothing that intervals do not.
+    """
+    mixed = 0
+    while node:
+        operator, inputs = graph.nodes[node].operator, graph.nodes[node].inputs
+        if len(inputs) != 1 or not isinstance(operator, Affine):
+            return False
+        mixed += not isinstance(operator, (Reshape, Transpose, Select, Scale))
+        node = inputs[0]
+    return mixed <= 1
+
+
+def tighten(root: Root, node: int, ends: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """The ends of a pre-activation after backward bounds on the coordinates that may take both signs.
+
+    The root knows the lines of every ReLU before the node.
+    """
+    if _heavy(root.graph, node, ends):
+        # In float32 first, ten times faster; what that leaves undecided deserves float64, unless it is too much.
+        ends = _tighten(root, node, ends, torch.float32)
+        if _heavy(root.graph, node, ends):
+            return ends
+    return _tighten(root, node, ends, torch.float64)
+
+
+def _heavy(graph: Graph, node: int, ends: tuple[Tensor, Tensor]) -> bool:
+    """Whether so many rows pass through convolutions that float64 would take seconds."""
+    rows = int(((ends[0] < 0) & (ends[1] > 0)).sum())
+    size = sum(n.size for n in graph.nodes[:node] if isinstance(n.operator, (Conv, ConvTranspose)))
+    return rows * size > HEAVY
+
+
+def _tighten(root: Root, node: int, ends: tuple[Tensor, Tensor], dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    graph, region = root.graph, root.region
+    low, high = ends[0].clone(), ends[1].clone()
+    undecided = (low < 0) & (high > 0)
+    width = max(graph.nodes[i].size for i in range(node + 1))
+    converted = graph.to(dtype, low.device)
+    lines = {k: v.to(dtype) for k, v in root.lines.items()}
+    magnitudes = root.magnitudes if dtype == low.dtype else root.magnitudes.to(dtype)
+    for images, neurons, valid in _chunks(undecided, width):
+        batch = torch.arange(len(images), device=low.device)[:, None]
+        rows = low.new_zeros((len(images), neurons.shape[1], graph.nodes[node].size), dtype=dtype)
+        rows[batch, torch.arange(neurons.shape[1], device=low.device)[None], neurons] = valid.to(dtype)
+        part = region.rows(images)
+        chosen = {k: v.rows(images) for k, v in lines.items()}
+        both = backward(converted, node, torch.cat([rows, -rows], 1), chosen, magnitudes.rows(images))
+        least = part.lowest(both.a.to(low.dtype), both.c.to(low.dtype) - both.error.to(low.dtype))
+        # Coefficients that overflowed say nothing.
+        least = least.nan_to_num(nan=-torch.inf)
+        count = neurons.shape[1]
+        at = (images[:, None].expand_as(neurons)[valid], neurons[valid])
+        low[at] = torch.maximum(low[at], least[:, :count][valid])
+        high[at] = torch.minimum(high[at], -least[:, count:][valid])
+    return low, high
+
+
+def _chunks(undecided: Tensor, width: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Groups of images with their undecided neurons, padded to a rectangle, small enough for memory."""
+    counts = undecided.sum(1)
+    order = torch.argsort(counts, descending=True)
+    order = order[counts[order] > 0]
+    limit = max(1, CHUNK // width)
+    start = 0
+    while start < len(order):
+        most = int(counts[order[start]])
+        take = max(1, limit // (2 * most))
+        images = order[start : start + take]
+        ranked = undecided[images].to(torch.int8).argsort(stable=True, dim=1, descending=True)[:, :most]
+        valid = undecided[images].gather(1, ranked)
+        step = max(1, limit // 2 // len(images))
+        for first in range(0, most, step):
+            yield images, ranked[:, first : first + step], valid[:, first : first + step]
+        start += take

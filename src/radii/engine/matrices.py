@@ -1,0 +1,106 @@
+"""Matrices: a condensed network and its objectives in one precision, with what each use of them costs in rounding.
+
+In dense networks A has few independent rows: everything depends on x through the first layer alone, less the neurons
+that are off on the ball. Products with A then go through two thin matrices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from radii.bounds.region import Region
+from radii.bounds.rounding import UP, gamma, unit_of
+from radii.engine.condensed import Condensed, Rows, charges
+
+LEAST_FACTOR = 1e-18  # smaller entries of P and W are dropped before what they miss is charged: float32 holds the rest
+FLUSH = 1e-20  # float32 weights below this are dropped: subnormal numbers are slow, and FLUSHED charges for them
+FLUSHED = 1e-15
+
+
+@dataclass(frozen=True, eq=False)
+class Matrices:
+    """A condensed network and its objectives in one precision, with what one use of each row costs in rounding."""
+
+    neurons: Rows
+    objectives: Rows
+    charge: Tensor  # (n,)
+    objective_charge: Tensor  # (objectives,)
+    span: Tensor  # (n,) the largest |z|
+    region: Region
+    unit: float
+    thin: tuple[Tensor, Tensor] | None = None  # P (n, r) and W (r, d) with A = P·W up to rounding, where r is small
+
+    @staticmethod
+    def of(net: Condensed, objectives: Rows, dtype: torch.dtype) -> Matrices:
+        """Both cast to a precision; the casts are part of the charges."""
+        unit = unit_of(dtype)
+        magnitude = net.region.magnitude()[0]
+        charge = charges(net.neurons, magnitude, net.high, unit)
+        thin = factors(net)
+        if thin is not None:
+            charge = charge + factor_charges(net.neurons.a, *thin, magnitude, unit)
+        objective = charges(objectives, magnitude, net.high, unit)
+        lost = 0.0 if dtype == torch.float64 else FLUSHED * (1.0 + float(magnitude.sum() + net.high.clamp_min(0).sum()))
+        span = torch.maximum(net.high, -net.low) * (1.0 + 4 * unit)
+        return Matrices(
+            _cast(net.neurons, dtype),
+            _cast(objectives, dtype),
+            (charge * (1.0 + 4 * unit) + lost).to(dtype),
+            (objective * (1.0 + 4 * unit) + lost).to(dtype),
+            span.to(dtype),
+            net.region.to(dtype),
+            unit,
+            None if thin is None else (thin[0].to(dtype), thin[1].to(dtype)),
+        )
+
+    def inputs(self, u: Tensor) -> Tensor:
+        """u·A for coefficients (…, k) of the first k neurons, by the cheaper of two ways."""
+        k = u.shape[-1]
+        if self.thin is None or not thinner(k, *self.thin[1].shape):
+            return u @ self.neurons.a[:k]
+        p, w = self.thin
+        return u @ p[:k] @ w
+
+    def linear(self, x: Tensor) -> Tensor:
+        """A·x + b of all neurons at points (…, d)."""
+        if self.thin is None:
+            return torch.addmm(self.neurons.b, x, self.neurons.a.T)
+        p, w = self.thin
+        return torch.addmm(self.neurons.b, x @ w.T, p.T)
+
+    def objectives_of(self, which: Tensor) -> tuple[Rows, Tensor]:
+        """Some of the objectives, and what they cost in rounding."""
+        return self.objectives.pick(which), self.objective_charge[which]
+
+
+def factors(net: Condensed) -> tuple[Tensor, Tensor] | None:
+    """P and W with A = P·W up to rounding, if products with them are cheaper than with A."""
+    if net.basis is None or not thinner(net.size, *net.basis.shape):
+        return None
+    # Numbers that another precision could not hold are dropped here: what that changes is charged like the rest.
+    w = torch.where(net.basis.abs() < LEAST_FACTOR, 0.0, net.basis)
+    p = net.neurons.a @ w.T
+    return torch.where(p.abs() < LEAST_FACTOR, 0.0, p), w
+
+
+def thinner(neurons: int, rank: int, inputs: int) -> bool:
+    """Whether products with P and W cost less than with A."""
+    return rank * (neurons + inputs) < neurons * inputs
+
+
+def factor_charges(a: Tensor, p: Tensor, w: Tensor, magnitude: Tensor, unit: float) -> Tensor:
+    """What one unit of each row costs when P·W stands for A: where the two differ, and longer sums."""
+    long = p.abs() @ (w.abs() @ magnitude) * UP
+    differs = (a - p @ w).abs() @ magnitude + gamma(len(w) + 2) * (a.abs() @ magnitude + long)
+    return (differs * UP + gamma(len(p) + len(w) + 8, unit) * long) * UP
+
+
+def _cast(rows: Rows, dtype: torch.dtype) -> Rows:
+    def cast(value: Tensor) -> Tensor:
+        small = value.abs() < FLUSH
+        return torch.where(small, torch.zeros_like(value), value).to(dtype) if dtype == torch.float32 else value
+
+    return Rows(cast(rows.a), rows.b.to(dtype), cast(rows.m), rows.slack.to(dtype))

@@ -1,0 +1,340 @@
+"""Native: radii's own complete verifier, a minimum-norm attack from above and branch and bound from below."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from radii._check import choice, number
+from radii.attacks.effort import Effort
+from radii.attacks.minimum_norm import minimum_norm
+from radii.attacks.refine import refine
+from radii.bounds.float32 import refuse_float32
+from radii.bounds.lowering import refuse_unsupported
+from radii.bounds.region import Region
+from radii.decide import Budget, Clock, replay, witness_at
+from radii.engine.budget import Meter
+from radii.engine.interval_tree import search_of
+from radii.engine.output_rows import margins
+from radii.engine.radius_search import RadiusSearch
+from radii.engine.specification import decide_spec
+from radii.errors import DataError, InputError
+from radii.evidence.record import Recorder
+from radii.models.classifier import Classifier
+from radii.models.graph import Graph
+from radii.problem import (
+    Answer,
+    Classification,
+    Instance,
+    Norm,
+    Proof,
+    Property,
+    Query,
+    Radius,
+    Reason,
+    SpecQuery,
+    Witness,
+)
+from radii.problem.radius import Cost
+
+REFINED = 24  # points a refinement starts from
+EVIDENCE = (8.0, 0.2)  # CPU seconds, and part of the budget, that making evidence may take beyond it
+ARITHMETICS = ("real", "float32")
+
+
+@dataclass(frozen=True)
+class Native:
+    """Decides queries and measures radii in L∞, L2 and L1: ReLU, LeakyRelu, Clip, MaxPool, Sigmoid, Tanh, products."""
+
+    effort: str = "standard"
+    seed: int = 0
+    device: str = "cpu"
+    arithmetic: str = "real"
+    evidence: bool = False  # whether measured radii come with evidence; not part of the identity
+
+    def __post_init__(self) -> None:
+        choice(self.arithmetic, "arithmetic", ARITHMETICS)
+        Effort.of(self.effort)
+
+    @property
+    def identity(self) -> str:
+        return f"native 1 (attack {self.effort}, seed {self.seed}, {self.arithmetic})"
+
+    @property
+    def _proof(self) -> Proof:
+        return Proof("branch and bound", self.arithmetic, "radii native")
+
+    @property
+    def proves(self) -> bool:
+        return True
+
+    @property
+    def refutes(self) -> bool:
+        return True
+
+    def measure(
+        self,
+        classifier: Classifier,
+        instances: Sequence[Instance],
+        property: Property,
+        norm: Norm,
+        budget: Budget,
+        *,
+        tolerance: float,
+        limit: float | None = None,
+        progress: Callable[[int, Radius], None] | None = None,
+    ) -> list[Radius]:
+        """One radius an instance; the attack runs on all of them at once and its cost is shared out."""
+        number(tolerance, "tolerance", low=0.0, strict=True)
+        if limit is not None:
+            number(limit, "limit", low=0.0, strict=True)
+        self._refuse(classifier)
+        clock = Clock()
+        states = attack_all(classifier, instances, property, norm, self.effort, self.seed, self.device)
+        share = clock.cpu / max(1, len(instances))
+        results = []
+        for position, (instance, state) in enumerate(zip(instances, states)):
+            radius = self._one(_Job(classifier, instance, property, norm, state), budget, share, tolerance, limit)
+            results.append(radius)
+            if progress is not None:
+                progress(position, radius)
+        return results
+
+    def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
+        """ROBUST, BROKEN or UNKNOWN for each query at its ε."""
+        self._refuse(classifier)
+        return [self._decide(classifier, query, budget) for query in queries]
+
+    def decide_spec(self, classifier: Classifier, query: SpecQuery, budget: Budget) -> Answer:
+        """ROBUST, BROKEN or UNKNOWN for any linear specification over a box of inputs."""
+        return decide_spec(classifier, query, budget, self.seed)
+
+    def _refuse(self, classifier: Classifier) -> None:
+        """Raises for operators that the engine, or its arithmetic, does not know."""
+        refuse_unsupported(classifier.graph)
+        if self.arithmetic == "float32":
+            refuse_float32(classifier.graph)
+
+    def _decide(self, classifier: Classifier, query: Query, budget: Budget) -> Answer:
+        clock = Clock()
+        state = attack_all(
+            classifier, [query.instance], query.property, query.norm, self.effort, self.seed, self.device
+        )[0]
+        witness = state if isinstance(state, Witness) else None
+        if witness is not None and witness.distance <= query.epsilon:
+            checked = replay(classifier, query, witness.x)
+            if checked is not None:
+                return Answer.broken(checked, cpu_seconds=clock.cpu, wall_seconds=clock.wall)
+        if query.epsilon == 0.0:
+            return Answer.robust(Proof("evaluation", "float32", "onnxruntime"), cpu_seconds=clock.cpu)
+        job = _Job(classifier, query.instance, query.property, query.norm, witness)
+        search = job.search(Meter(budget, clock.cpu), 1e-12, query.epsilon, self.arithmetic == "float32")
+        try:
+            search.decide(query.epsilon)
+        except (MemoryError, RuntimeError, ValueError, ArithmeticError) as error:
+            reason, detail = _failure(error)
+            return Answer.unknown(reason, detail, cpu_seconds=clock.cpu, wall_seconds=clock.wall)
+        cost = {"cpu_seconds": clock.cpu, "wall_seconds": clock.wall, "nodes": search.meter.nodes}
+        found = job.best
+        if found is not None and found.distance <= query.epsilon:
+            return Answer.broken(found, **cost)
+        if search.proven and search.lower >= query.epsilon:
+            return Answer.robust(self._proof, **cost)
+        return Answer.unknown(search.stopped or Reason.TIME, f"proven up to {search.lower:.6g}", **cost)
+
+    def _one(self, job: _Job, budget: Budget, spent: float, tolerance: float, limit: float | None) -> Radius:
+        clock = Clock()
+        if isinstance(job.state, int):
+            cost = Cost(cpu_seconds=spent, wall_seconds=clock.wall)
+            return Radius.wrong(prediction=job.state, cost=cost)
+        search = job.search(Meter(budget, spent), tolerance, limit, self.arithmetic == "float32")
+        note = ""
+        if self.evidence:
+            search.recorder = self._recorder(job, search.margins.graph)
+        try:
+            search.run()
+        except (MemoryError, RuntimeError, ValueError, ArithmeticError) as error:
+            search.stopped, note = _failure(error)
+        data, why = _evidence(search)
+        cost = Cost(
+            queries=1,
+            timeouts=int(search.stopped is Reason.TIME),
+            memory_errors=int(search.stopped is Reason.MEMORY),
+            nodes=search.meter.nodes,
+            cpu_seconds=search.meter.cpu,
+            wall_seconds=clock.wall,
+        )
+        witness = job.best
+        return Radius(
+            lower=search.lower if search.proven else None,
+            upper=None if witness is None else witness.distance,
+            tolerance=tolerance,
+            limit=limit,
+            witness=witness,
+            proof=self._proof if search.proven else None,
+            prediction=job.instance.label,
+            cost=cost,
+            note=note or why,
+            evidence=data,
+        )
+
+    def _recorder(self, job: _Job, graph: Graph) -> Recorder:
+        target = getattr(job.property, "target", None)
+        recorder = Recorder(job.classifier, job.instance, job.norm, target, self.arithmetic, self.identity)
+        recorder.reads(graph)
+        return recorder
+
+
+def attack_all(
+    classifier: Classifier,
+    instances: Sequence[Instance],
+    property: Property,
+    norm: Norm,
+    effort: str = "standard",
+    seed: int = 0,
+    device: str = "cpu",
+) -> list[Witness | int | None]:
+    """A witness an instance, None where none was found, the predicted class where the input is misclassified."""
+    if not instances:
+        return []
+    for instance in instances:
+        if instance.x.size != classifier.size:
+            raise DataError(
+                f"input {instance.index}: expected {classifier.size} values in shape {classifier.input_shape}, "
+                f"got shape {instance.x.shape}"
+            )
+    x = np.stack([i.x.reshape(classifier.input_shape) for i in instances])
+    labels = np.array([i.label for i in instances])
+    classifier.check_inputs(x, labels)
+    outputs = classifier.reference(x)
+    others = outputs.astype(np.float64).copy()
+    others[np.arange(len(labels)), labels] = -np.inf
+    wrong = others.max(1) >= outputs[np.arange(len(labels)), labels]
+    states: list[Witness | int | None] = [int(o.argmax()) if w else None for o, w in zip(others, wrong)]
+    right = [int(i) for i in np.flatnonzero(~wrong)]
+    if right:
+        target = getattr(property, "target", None)
+        found = minimum_norm(classifier, x[right], labels[right], norm, target, effort, seed=seed, device=device)
+        for k, position in enumerate(right):
+            if np.isfinite(found.distances[k]):
+                query = Query(instances[position], float(found.distances[k]), property, norm)
+                states[position] = witness_at(classifier, query, found.points[k])
+    return states
+
+
+class _Job:
+    """One instance under search: what is known of it from above."""
+
+    def __init__(
+        self,
+        classifier: Classifier,
+        instance: Instance,
+        property: Property,
+        norm: Norm,
+        state: Witness | int | None,
+    ) -> None:
+        self.classifier, self.instance, self.property, self.norm, self.state = (
+            classifier,
+            instance,
+            property,
+            norm,
+            state,
+        )
+        self._rounds = 0
+        self.best: Witness | None = state if isinstance(state, Witness) else None
+
+    def search(self, meter: Meter, tolerance: float, limit: float | None, deployed: bool) -> RadiusSearch:
+        """The search of this instance's radius from what the attack found."""
+        upper = None if self.best is None else self.best.distance
+        if limit is None and upper is None:
+            limit = _diameter(self)
+        asked = margins(self.classifier, self.instance.label, self.property)
+        return search_of(asked.graph)(
+            asked,
+            self.region,
+            tolerance,
+            meter,
+            self.attack,
+            deployed,
+            upper,
+            limit,
+        )
+
+    def region(self, epsilon: float) -> Region:
+        """The ball of size ε around the instance."""
+        size = torch.tensor([epsilon], dtype=torch.float64)
+        center = torch.from_numpy(self.instance.x[None].copy())
+        return Region.around(center, size, self.norm, self.classifier.domain)
+
+    def attack(self, points: Tensor) -> float | None:
+        """Replays the nearest of these points that break the network in float32; the best witness's distance so far."""
+        low, high = self.classifier.domain.low, self.classifier.domain.high
+        flat = points.to(torch.float32).clamp(low, high)
+        outputs = self.classifier.logits(flat)
+        label = self.instance.label
+        assert isinstance(self.property, Classification)  # margins() refused any other before the search began
+        targets = self.property.targets(self.classifier.classes, label)
+        margin = outputs[:, label] - outputs[:, list(targets)].amax(1)
+        center = torch.from_numpy(self.instance.x.reshape(1, -1).copy())
+        distance = torch.linalg.vector_norm((flat - center).double(), ord=self.norm.order, dim=1)
+        known = torch.inf if self.best is None else self.best.distance
+        nearer = ((margin <= 0) & (distance < known)).nonzero()[:, 0]
+        for i in nearer[distance[nearer].argsort()][:4]:
+            query = Query(self.instance, float(known) if np.isfinite(known) else 1e9, self.property, self.norm)
+            witness = witness_at(self.classifier, query, flat[i].numpy())
+            if witness is not None and (self.best is None or witness.distance < self.best.distance):
+                self.best = witness
+                break
+        self._rounds += 1
+        if self._rounds & (self._rounds - 1) == 0 or self._rounds % 16 == 0:
+            self._refine(flat[margin.argsort()[:REFINED]])
+        return None if self.best is None else self.best.distance
+
+    def _refine(self, points: Tensor) -> None:
+        """Gradient steps from the most promising points: dear, so not every time."""
+        count = len(points)
+        centers = np.repeat(self.instance.x[None], count, axis=0)
+        labels = np.full(count, self.instance.label)
+        target = getattr(self.property, "target", None)
+        within = None if self.best is None else np.full(count, self.best.distance)
+        found, distances = refine(
+            self.classifier, centers, labels, points.numpy(), self.norm, targets=target, within=within
+        )
+        nearest = int(np.argmin(distances))
+        if np.isfinite(distances[nearest]) and (self.best is None or distances[nearest] < self.best.distance):
+            query = Query(self.instance, float(distances[nearest]), self.property, self.norm)
+            self.best = witness_at(self.classifier, query, found[nearest]) or self.best
+
+
+def _evidence(search: RadiusSearch) -> tuple[bytes | None, str]:
+    """The evidence of what was proven, or why there is none; neither when none was asked for."""
+    if search.recorder is None or not search.proven:
+        return None, ""
+    try:
+        seconds = search.meter.budget.seconds
+        spare = math.inf if seconds is None else EVIDENCE[0] + EVIDENCE[1] * seconds
+        return search.recorder.build(search.lower, spare), ""
+    except (InputError, MemoryError, RuntimeError, ValueError, ArithmeticError) as error:
+        return None, f"no evidence: {error}"
+
+
+def _failure(error: Exception) -> tuple[Reason, str]:
+    """A failure inside the engine as an answer: what was proven before it stands, nothing else is claimed."""
+    memory = isinstance(error, MemoryError) or "alloc" in str(error).lower()
+    return (Reason.MEMORY, "out of memory") if memory else (Reason.ERROR, f"{type(error).__name__}: {error}")
+
+
+def _diameter(job: _Job) -> float:
+    """A radius beyond which nothing of the domain lies."""
+    domain = job.classifier.domain
+    if not domain.bounded:
+        raise InputError(
+            "radius: no witness was found and the domain is unbounded; give a limit (the largest ε to prove)"
+        )
+    x = job.instance.x.astype(np.float64)
+    return job.norm.size(np.maximum(x - domain.low, domain.high - x))

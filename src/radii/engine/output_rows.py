@@ -1,0 +1,83 @@
+"""OutputRows: what classification asks, as rows over a lowered graph's outputs that must stay positive."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from radii.bounds.lowering import lower
+from radii.errors import InputError
+from radii.models.classifier import Classifier
+from radii.models.graph import Graph
+from radii.models.operators import Clip, Relu, Reshape, Sigmoid, Tanh
+from radii.problem import Classification, Property
+
+
+@dataclass(frozen=True, eq=False)
+class OutputRows:
+    """A lowered float64 graph and the rows·outputs > shift that robustness means."""
+
+    graph: Graph
+    rows: Tensor  # (rows, outputs)
+    shift: Tensor  # (rows,)
+
+
+@dataclass(frozen=True, slots=True)
+class Peeled:
+    """What was taken off the outputs: they are cut to [low, high] after values that keep their order."""
+
+    low: float = -math.inf
+    high: float = math.inf
+
+
+def lowered(classifier: Classifier, device: torch.device | str = "cpu") -> tuple[Graph, Peeled]:
+    """The lowered graph in float64 without activations on the outputs themselves, and what those were."""
+    cache: dict[str, tuple[Graph, Peeled]] = classifier.__dict__.setdefault("_lowered", {})
+    key = str(device)
+    if key not in cache:
+        graph, peeled = _peel(classifier.graph.logits)
+        cache[key] = (lower(graph).to(torch.float64, device), peeled)
+    return cache[key]
+
+
+def _peel(graph: Graph) -> tuple[Graph, Peeled]:
+    """The graph up to the values that final activations only put in order or cut.
+
+    Sigmoid and Tanh grow strictly, so they change no comparison of two outputs; one ReLU or Clip under them is a cut.
+    """
+    index = len(graph.nodes) - 1
+    while index:
+        node = graph.nodes[index]
+        operator = node.operator
+        if isinstance(operator, Relu):
+            return graph.upto(node.inputs[0]), Peeled(0.0)
+        if isinstance(operator, Clip) and operator.low < operator.high:
+            return graph.upto(node.inputs[0]), Peeled(operator.low, operator.high)
+        if not isinstance(operator, (Sigmoid, Tanh, Reshape)):
+            break
+        index = node.inputs[0]
+    return graph.upto(index), Peeled()
+
+
+def margins(classifier: Classifier, label: int, property: Property, device: torch.device | str = "cpu") -> OutputRows:
+    """The rows of a classification property.
+
+    With outputs cut to [l, h], clip(a) ≤ clip(b) means a ≤ b or a ≤ l or b ≥ h: the cut is dropped and the other two
+    are more ways to be broken, which is exact and much tighter than relaxing it. A final ReLU cuts at 0 from below.
+    """
+    if not isinstance(property, Classification):
+        raise InputError(f"native verifier: expected a classification property, got {property.kind}")
+    graph, peeled = lowered(classifier, device)
+    targets = list(property.targets(classifier.classes, label))
+    unit = torch.eye(classifier.classes, dtype=torch.float64, device=device)
+    rows = torch.stack([unit[label] - unit[t] for t in targets])
+    shift = rows.new_zeros(len(rows))
+    if math.isfinite(peeled.low):
+        rows, shift = torch.cat([rows, unit[label : label + 1]]), torch.cat([shift, shift.new_tensor([peeled.low])])
+    if math.isfinite(peeled.high):
+        rows = torch.cat([rows, -unit[targets]])
+        shift = torch.cat([shift, shift.new_full((len(targets),), -peeled.high)])
+    return OutputRows(graph, rows, shift)

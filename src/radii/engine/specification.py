@@ -1,0 +1,263 @@
+"""Spec: any disjunction of conjunctions of linear conditions on the outputs, decided over a box of inputs.
+
+A clause is met where the greatest of its rows coefficients·outputs − bounds is at most 0. A gradient attack looks for
+such an input; then the box is split (few inputs) or the signs of neurons are (many), with the greatest of several rows
+written as ReLUs, max(a, b) = b + relu(a − b), so that one complete search serves every specification.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from radii.bounds.bound import bound
+from radii.bounds.intermediate import Root, bound_root
+from radii.bounds.intermediate_curves import Relaxed
+from radii.bounds.lowering import is_smooth, lower, unbounded
+from radii.bounds.region import Region
+from radii.bounds.rounding import proving
+from radii.decide import Budget, Clock
+from radii.engine.budget import Meter
+from radii.engine.input_split import Cover, Goals, region_of
+from radii.engine.interval_tree import search_of
+from radii.engine.output_rows import OutputRows
+from radii.models.classifier import Classifier
+from radii.models.graph import Graph, Node
+from radii.models.operators import Add, Concat, Dense, Relu, Reshape, Scale, Select
+from radii.problem import Answer, OutputSpec, Proof, Reason, SpecQuery, Witness
+from radii.question import Question, ask_spec
+
+FEW = 20  # inputs up to which boxes are split
+MEMORY = 2**31  # bytes of open boxes
+SAMPLES = 4096
+STARTS = 24  # of the gradient attack, for each clause
+RUNS = 256  # of it altogether
+STEPS = 40
+REFINED = 16  # points the search hands to the gradient attack
+
+
+def decide_spec(classifier: Classifier, query: SpecQuery, budget: Budget, seed: int = 0) -> Answer:
+    """ROBUST when no input of the box violates the specification, BROKEN with one that does, else UNKNOWN."""
+    question, clock = ask_spec(classifier, query, unbounded), Clock()
+    if question.obstacle:
+        return Answer.unknown(Reason.UNSUPPORTED, question.obstacle)
+    meter = Meter(budget)
+    hunt = Hunt(question, goals(classifier, query.spec), seed)
+    try:
+        reason = None if hunt.run() else _prove(question, hunt, meter)
+    except MemoryError:
+        reason = Reason.MEMORY
+    cost: dict[str, Any] = {"cpu_seconds": clock.cpu, "wall_seconds": clock.wall, "nodes": meter.nodes}
+    if hunt.witness is not None:
+        return Answer.broken(hunt.witness, **cost)
+    if reason is not None:
+        return Answer.unknown(reason, _DETAIL.get(reason, ""), **cost)
+    return Answer.robust(Proof("branch and bound", "real", "radii native"), **cost)
+
+
+_DETAIL = {
+    Reason.MEMORY: "out of memory",
+    Reason.INCOMPLETE: "the outputs come so near to a violation that rounding hides the answer",
+}
+
+
+def goals(classifier: Classifier, spec: OutputSpec) -> Goals:
+    """The network with all rows of the specification as its outputs, lowered, in float64."""
+    cache: dict[str, Graph] = classifier.__dict__.setdefault("_lowered_whole", {})
+    if "graph" not in cache:
+        cache["graph"] = lower(classifier.graph)
+    nodes = list(cache["graph"].nodes)
+    rows = torch.from_numpy(np.concatenate([c.coefficients for c in spec.clauses]))
+    limits = torch.from_numpy(np.concatenate([c.bounds for c in spec.clauses]))
+    flat = Node(Reshape((classifier.classes,)), (len(nodes) - 1,), (classifier.classes,))
+    nodes += [flat, Node(Dense(rows, -limits), (len(nodes),), (len(rows),))]
+    counts = [len(c.bounds) for c in spec.clauses]
+    first, members = 0, []
+    for count in counts:
+        members.append([first + min(i, count - 1) for i in range(max(counts))])
+        first += count
+    return Goals(Graph(tuple(nodes)).to(torch.float64), torch.tensor(members))
+
+
+def greatest(goals: Goals) -> Graph:
+    """The graph of the greatest row of each clause, made of ReLUs."""
+    nodes = list(goals.graph.nodes)
+
+    def add(operator: Any, inputs: tuple[int, ...], size: int) -> int:
+        nodes.append(Node(operator, inputs, (size,)))
+        return len(nodes) - 1
+
+    def select(value: int, indices: list[int]) -> int:
+        return add(Select(torch.tensor(indices), 0), (value,), len(indices))
+
+    value = len(nodes) - 1
+    groups = [list(dict.fromkeys(m)) for m in goals.members.tolist()]
+    while any(len(g) > 1 for g in groups):
+        pairs = [(g[i], g[i + 1]) for g in groups for i in range(0, len(g) - 1, 2)]
+        single = [g[-1] for g in groups if len(g) % 2]
+        a, b = select(value, [p[0] for p in pairs]), select(value, [p[1] for p in pairs])
+        count = len(pairs)
+        less = add(Scale(torch.tensor(-1.0, dtype=torch.float64), None), (b,), count)
+        above = add(Relu(), (add(Add(), (a, less), count),), count)
+        value = add(Add(), (b, above), count)
+        if single:
+            rest = select(nodes[a].inputs[0], single)
+            value = add(Concat(0), (value, rest), count + len(single))
+        groups = _paired(groups, count)
+    select(value, [g[0] for g in groups])
+    return Graph(tuple(nodes)).to(torch.float64)
+
+
+def _paired(groups: list[list[int]], pairs: int) -> list[list[int]]:
+    """Where the members of each group stand after one round of maxima: all pairs first, then the odd ones out."""
+    pair, odd, result = 0, pairs, []
+    for group in groups:
+        half = len(group) // 2
+        result.append([*range(pair, pair + half), *([odd] if len(group) % 2 else [])])
+        pair, odd = pair + half, odd + len(group) % 2
+    return result
+
+
+def _prove(question: Question, hunt: Hunt, meter: Meter) -> Reason | None:
+    """None when the specification is proven or a witness was met, else why not."""
+    low, high = (torch.from_numpy(np.array(e, dtype=np.float64)) for e in (question.region.low, question.region.high))
+    with proving():
+        if len(low) <= FEW:
+            return _by_boxes(hunt, low, high, meter)
+        return _by_signs(hunt, low, high, meter)
+
+
+def _by_boxes(hunt: Hunt, low: Tensor, high: Tensor, meter: Meter) -> Reason | None:
+    cover = Cover(hunt.goals, low, high)
+    while True:
+        meter.nodes += cover.visited - meter.nodes
+        if cover.done or hunt.strike(cover.points):
+            return None
+        if cover.stuck:
+            return Reason.INCOMPLETE
+        if cover.open.nbytes > MEMORY:
+            return Reason.MEMORY
+        if meter.over is not None:
+            return meter.over
+        cover.step()
+
+
+def _by_signs(hunt: Hunt, low: Tensor, high: Tensor, meter: Meter) -> Reason | None:
+    whole = region_of(low[None], high[None])
+    graph = greatest(hunt.goals)
+    unit = torch.eye(graph.nodes[-1].size, dtype=torch.float64)
+    linear = _first_bounds(graph, whole).margins(unit[None])
+    meter.nodes += len(unit)
+    proved = whole.lowest(linear.a, linear.shifted())[0] > 0
+    if bool(proved.all()):
+        return None
+    rows = unit[~proved]
+    margins = OutputRows(graph, rows, rows.new_zeros(len(rows)))
+    goal = float(whole.epsilon[0])
+
+    def attack(points: Tensor) -> float | None:
+        return 0.0 if hunt.strike(points) else None
+
+    search = search_of(graph)(margins, lambda _: whole, goal, meter, attack, limit=goal)
+    search.decide(goal)
+    if hunt.witness is not None or (search.proven and search.lower >= goal):
+        return None
+    return search.stopped or Reason.INCOMPLETE
+
+
+def _first_bounds(graph: Graph, whole: Region) -> Root | Relaxed:
+    """Cheap bounds: intervals alone settle many clauses of wide networks, for a small part of the price of others."""
+    if is_smooth(graph):
+        return bound(graph, whole)
+    frozen = [i for i, node in enumerate(graph.nodes) if isinstance(node.operator, Relu)]
+    return bound_root(graph, whole, frozen=frozen)
+
+
+class Hunt:
+    """The search for a witness: gradient descent on the greatest row of each clause, inside the box."""
+
+    def __init__(self, question: Question, goals: Goals, seed: int) -> None:
+        self.question, self.goals = question, goals
+        self.witness: Witness | None = None
+        self._random = torch.Generator().manual_seed(seed)
+        self._rounds = 0
+        low, high = question.region.low, question.region.high
+        # The float32 numbers nearest to the ends inside the box; where there is none no input can be replayed.
+        self.low = torch.from_numpy(_rounded(low, low, np.inf)).flatten()
+        self.high = torch.from_numpy(_rounded(high, high, -np.inf)).flatten()
+        self.possible = bool((self.low <= self.high).all())
+        dense = goals.graph.nodes[-1].operator
+        assert isinstance(dense, Dense)
+        assert dense.bias is not None
+        self._rows, self._limits = dense.weight.to(torch.float32), -dense.bias.to(torch.float32)
+
+    def margins(self, x: Tensor) -> Tensor:
+        """The greatest row of each clause at float32 points: (points, clauses)."""
+        logits = self.question.classifier.logits(x)
+        return self.goals.of(logits @ self._rows.T - self._limits)
+
+    def run(self) -> bool:
+        """The attack from the middle, from random points and from the best of many samples; whether it succeeded."""
+        if not self.possible:
+            return False
+        d, clauses = len(self.low), len(self.goals.members)
+        count = SAMPLES if d <= FEW else max(1, STARTS // 3)
+        noise = torch.rand((count, d), generator=self._random)
+        points = torch.cat([0.5 * self.low[None] + 0.5 * self.high[None], self.low + (self.high - self.low) * noise])
+        with proving():
+            margins = self.margins(points)
+        if self._confirm(points, margins.amin(1)):
+            return True
+        best = margins.argsort(0)[: STARTS if d <= FEW else max(1, STARTS // 6)]
+        aim = torch.arange(clauses).expand_as(best)
+        order = margins.gather(0, best).flatten().argsort()[:RUNS]
+        return self._descend(points[best.flatten()[order]], aim.flatten()[order], STEPS)
+
+    def strike(self, points: Tensor) -> bool:
+        """Replays the best of these points, and now and then descends from them; whether there is a witness."""
+        if not self.possible or not len(points):
+            return False
+        x = torch.minimum(torch.maximum(points.to(torch.float32), self.low), self.high)
+        with proving():
+            margins = self.margins(x)
+        least, aim = margins.min(1)
+        if self._confirm(x, least):
+            return True
+        self._rounds += 1
+        if self._rounds & (self._rounds - 1) and self._rounds % 16:
+            return False
+        best = least.argsort()[:REFINED]
+        return self._descend(x[best], aim[best], STEPS // 2)
+
+    def _descend(self, x: Tensor, aim: Tensor, steps: int) -> bool:
+        """Steps against the sign of the gradient, a share of the box's width that falls along a line."""
+        width = self.high - self.low
+        for step in range(steps):
+            with torch.enable_grad():
+                x = x.detach().requires_grad_()
+                margin = self.margins(x)[torch.arange(len(x)), aim]
+                (grad,) = torch.autograd.grad(margin.sum(), x)
+            if self._confirm(x.detach(), margin.detach()):
+                return True
+            share = 0.25 * (1.0 - step / steps) ** 2 + 1e-3
+            x = torch.minimum(torch.maximum(x.detach() - share * width * grad.sign(), self.low), self.high)
+        with proving():
+            return self._confirm(x, self.margins(x)[torch.arange(len(x)), aim])
+
+    def _confirm(self, x: Tensor, margin: Tensor) -> bool:
+        """Replays the deepest violations on the original model."""
+        order = margin.argsort()[:4]
+        for i in order[margin[order] <= 0]:
+            self.witness = self.question.confirm(x[i].numpy())
+            if self.witness is not None:
+                return True
+        return False
+
+
+def _rounded(value: Any, limit: Any, towards: float) -> Any:
+    near = np.asarray(value, dtype=np.float32)
+    wrong = near < limit if towards > 0 else near > limit
+    return np.where(wrong, np.nextafter(near, np.float32(towards)), near)

@@ -1,0 +1,147 @@
+"""Tree: best-first branch and bound over the signs of neurons, on certified radii, for one image.
+
+The tree holds open nodes of all objectives. No violation of any objective is closer than the least radius over open
+nodes, and when none is open there is none in the whole ball: so `lower` is valid at any time and only grows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from radii.engine.leaves import settle
+from radii.engine.nodes import Nodes, Problem, best_splits, climb, fix, refine
+from radii.engine.search_tree import SearchTree
+from radii.evidence.log import TreeLog
+
+BEYOND = ((1.001, 1e-7), (1.0 + 1e-6, 1e-8))  # factors and steps past a certified radius where breaks are looked for
+FIRST_STEPS = 12
+STEPS = 6
+
+
+@dataclass(eq=False)
+class Tree(SearchTree[Nodes]):
+    """Branch and bound on one problem; `goal` is the radius to prove (the problem's ball)."""
+
+    problem: Problem
+    goal: float
+    batch: int = 64  # nodes split at a time: more of them are not cheaper each
+    room: int | None = None  # bytes that bounding a batch may take
+    cuts: bool = True
+    measures: bool = True  # whether nodes need radii and points to attack from, not only to be closed
+    open: Nodes | None = None
+    visited: int = 0
+    minimisers: Tensor | None = None  # where the last bounded nodes had their least values: points to attack from
+    log: TreeLog | None = None  # hears of every bounded node, for evidence
+    steps: int = STEPS  # of ascent a bound
+
+    @staticmethod
+    def started(problem: Problem, goal: float, room: int | None = None, log: TreeLog | None = None) -> Tree:
+        """A tree with its roots bounded; without objectives it has none, and is done."""
+        tree = Tree(problem, goal, room=room, log=log)
+        if len(problem.fine.objectives.b):
+            tree.start()
+        else:
+            tree.open = problem.roots()
+        return tree
+
+    def fitting(self, nodes: int) -> int:
+        """So many nodes, or as many as can be bounded at once in the memory that there is; one always can."""
+        return nodes if self.room is None else max(1, min(nodes, self.room // self.problem.node_bytes))
+
+    def start(self) -> None:
+        """Bounds the roots."""
+        self.open = self._bound(self.problem.roots(), FIRST_STEPS)
+
+    def step(self) -> bool:
+        """Splits the most pressing nodes and bounds their children; False when nothing is left to split."""
+        if self.open is None:
+            self.start()
+            return True
+        free = self.open.splittable
+        if not bool(free.any()):
+            return self._finish()
+        order = torch.argsort(
+            torch.where(free, self.open.radius, torch.full_like(self.open.radius, torch.inf)), stable=True
+        )
+        count = min(self.fitting(2 * self.batch) // 2 or 1, int(free.sum()))
+        take, rest = order[:count], order[count:]
+        parents = self.open.pick(take)
+        kept = self._bound(fix(parents, best_splits(parents)), self.steps)
+        self.open = Nodes.join([self.open.pick(rest), kept])
+        return True
+
+    def bound_children(self, nodes: Nodes) -> Nodes:
+        """Those of these new nodes that stay open."""
+        return self._bound(nodes, self.steps)
+
+    def _finish(self) -> bool:
+        """Settles nodes in which all signs are fixed; False when that closed none of them."""
+        assert self.open is not None
+        leaves = self.open.pick(torch.arange(min(len(self.open), self.batch)))
+        rest = self.open.pick(torch.arange(len(leaves), len(self.open)))
+        splits = leaves.sign.clone()
+        lowest, points = settle(self.problem, leaves)
+        self._tell(2, leaves, splits)
+        leaves.beta = leaves.beta.to(torch.float32)
+        left = self._alive(leaves, lowest)
+        left.radius = torch.maximum(left.radius, self.problem.fine.region.root(left.a[None], left.c[None])[0])
+        left = left.where(left.radius < self.goal)
+        self.minimisers = torch.cat([points, self._candidates(left)])
+        self.open = Nodes.join([rest, left])
+        return len(left) < len(leaves)
+
+    def _bound(self, nodes: Nodes, steps: int) -> Nodes:
+        """Those of these nodes that stay open, in parts where they do not fit into memory together."""
+        size = self.fitting(len(nodes))
+        if size >= len(nodes):
+            return self._bound_at_once(nodes, steps)
+        kept, points = [], []
+        for first in range(0, len(nodes), size):
+            kept.append(self._bound_at_once(nodes.pick(torch.arange(first, min(first + size, len(nodes)))), steps))
+            points += [] if self.minimisers is None else [self.minimisers]
+            self.minimisers = None
+        self.minimisers = torch.cat(points) if points else None
+        return Nodes.join(kept)
+
+    def _bound_at_once(self, nodes: Nodes, steps: int) -> Nodes:
+        self.visited += len(nodes)
+        possible = ~(nodes.low > nodes.high).any(1)
+        nodes = nodes.where(possible)
+        lowest = climb(self.problem, nodes, steps)
+        self._tell(1, nodes)
+        nodes = self._alive(nodes, lowest)
+        if self.cuts and len(nodes):
+            empty = refine(self.problem, nodes, both=self.measures)
+            nodes = nodes.where(~empty)
+            if len(nodes):
+                lowest = climb(self.problem, nodes, self.steps)
+                self._tell(2, nodes)
+                nodes = self._alive(nodes, lowest)
+        if len(nodes) and self.measures:
+            region = self.problem.net.region
+            found = region.root(nodes.a[None], nodes.c[None])[0]
+            nodes.radius = torch.maximum(nodes.radius, found)
+            nodes = nodes.where(nodes.radius < self.goal)
+            self.minimisers = self._candidates(nodes)
+        return nodes
+
+    def _tell(self, stage: int, nodes: Nodes, splits: Tensor | None = None) -> None:
+        if self.log is not None:
+            self.log.tell(stage, nodes, splits)
+
+    def _candidates(self, nodes: Nodes) -> Tensor:
+        """Where the bounds are least: at the goal, and just beyond the certified radius, the nearest a break can be."""
+        region = self.problem.fine.region
+        points = [region.minimiser(nodes.a[None])[0]]
+        for factor, step in BEYOND:
+            near = torch.minimum(nodes.radius * factor + step, region.epsilon)
+            points.append(region.minimiser(nodes.a[None], near[None])[0])
+        return torch.cat(points)
+
+    @staticmethod
+    def _alive(nodes: Nodes, lowest: Tensor) -> Nodes:
+        # Written so that NaN stays open: only a bound above 0 closes a node.
+        return nodes.where(~(lowest > 0))

@@ -1,0 +1,159 @@
+"""AttackOnly can only break, BoundsOnly can only prove; both are fast and know when to say nothing."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from radii.attacks.effort import Effort
+from radii.attacks.minimum_norm import minimum_norm
+from radii.bounds.bound import bound
+from radii.bounds.lowering import unbounded
+from radii.bounds.region import Region
+from radii.decide import Budget, Clock, replay
+from radii.engine.output_rows import margins
+from radii.errors import UnsupportedOperator
+from radii.models.classifier import Classifier
+from radii.problem import Answer, Classification, Norm, Proof, Query, Reason
+
+_CHUNK = 32  # balls bounded at once
+
+
+@dataclass(frozen=True)
+class AttackOnly:
+    """Answers BROKEN where the minimum-norm attack finds a witness, else UNKNOWN (incomplete)."""
+
+    effort: str = "standard"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        Effort.of(self.effort)
+
+    @property
+    def identity(self) -> str:
+        return f"attack(effort={self.effort}, seed={self.seed})"
+
+    @property
+    def proves(self) -> bool:
+        return False
+
+    @property
+    def refutes(self) -> bool:
+        return True
+
+    def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
+        """One answer a query; queries of one norm and target share a batch, each instance is attacked once."""
+        if unreadable := _unreadable(classifier):
+            return [Answer.unknown(Reason.UNSUPPORTED, unreadable) for _ in queries]
+        answers: dict[int, Answer] = {}
+        groups: dict[tuple[Norm, int | None], list[int]] = defaultdict(list)
+        for i, query in enumerate(queries):
+            if isinstance(query.property, Classification):
+                groups[query.norm, query.property.target].append(i)
+            else:
+                answers[i] = _unsupported(query)
+        for (norm, target), members in groups.items():
+            self._group(classifier, queries, members, answers, norm, target)
+        return [answers[i] for i in range(len(queries))]
+
+    def _group(
+        self,
+        classifier: Classifier,
+        queries: Sequence[Query],
+        members: list[int],
+        answers: dict[int, Answer],
+        norm: Norm,
+        target: int | None,
+    ) -> None:
+        clock = Clock()
+        first = list({queries[i].instance.fingerprint: i for i in members}.values())  # each instance once
+        x = np.stack([queries[i].instance.x.reshape(-1) for i in first])
+        labels = np.array([queries[i].instance.label for i in first])
+        found = minimum_norm(classifier, x, labels, norm, target, self.effort, self.seed)
+        row = {queries[i].instance.fingerprint: k for k, i in enumerate(first)}
+        cost = {"cpu_seconds": clock.cpu / len(members), "wall_seconds": clock.wall / len(members)}
+        for i in members:
+            at = row[queries[i].instance.fingerprint]
+            point = found.points[at] if np.isfinite(found.distances[at]) else queries[i].instance.x
+            witness = replay(classifier, queries[i], point)
+            if witness is None:
+                answers[i] = Answer.unknown(Reason.INCOMPLETE, "the attack found no witness", **cost)
+            else:
+                answers[i] = Answer.broken(witness, **cost)
+
+
+@dataclass(frozen=True)
+class BoundsOnly:
+    """Answers ROBUST where one pass of linear bounds proves it, else UNKNOWN (incomplete)."""
+
+    @property
+    def identity(self) -> str:
+        return "bounds"
+
+    @property
+    def proves(self) -> bool:
+        return True
+
+    @property
+    def refutes(self) -> bool:
+        return False
+
+    def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
+        """One answer a query; balls of one norm are bounded together."""
+        if unreadable := _unreadable(classifier):
+            return [Answer.unknown(Reason.UNSUPPORTED, unreadable) for _ in queries]
+        answers: dict[int, Answer] = {}
+        missing = unbounded(classifier.graph)
+        groups: dict[tuple[Norm, int | None], list[int]] = defaultdict(list)
+        for i, query in enumerate(queries):
+            classifier.check_inputs(query.instance.x, query.instance.label, strict=False)
+            if missing:
+                answers[i] = Answer.unknown(Reason.UNSUPPORTED, f"no bounds for {', '.join(missing)}")
+            elif isinstance(query.property, Classification):
+                groups[query.norm, query.property.target].append(i)
+            else:
+                answers[i] = _unsupported(query)
+        for members in groups.values():
+            for start in range(0, len(members), _CHUNK):
+                part = members[start : start + _CHUNK]
+                clock = Clock()
+                least = _least([queries[i] for i in part], classifier)
+                cost = {"cpu_seconds": clock.cpu / len(part), "wall_seconds": clock.wall / len(part)}
+                answers.update(zip(part, (_bounded(float(value), cost) for value in least)))
+        return [answers[i] for i in range(len(queries))]
+
+
+def _least(queries: list[Query], classifier: Classifier) -> Any:
+    """The least margin of each query that linear bounds can promise."""
+    asked = [margins(classifier, query.instance.label, query.property) for query in queries]
+    center = torch.from_numpy(np.stack([query.instance.x.reshape(-1) for query in queries]))
+    size = torch.tensor([query.epsilon for query in queries], dtype=torch.float64)
+    region = Region.around(center, size, queries[0].norm, classifier.domain)
+    root = bound(asked[0].graph, region)
+    linear = root.margins(torch.stack([one.rows for one in asked]))
+    return region.lowest(linear.a, linear.shifted() - torch.stack([one.shift for one in asked])).amin(1)
+
+
+def _bounded(least: float, cost: dict[str, Any]) -> Answer:
+    # Written so that NaN is not robust.
+    if least > 0:
+        return Answer.robust(Proof("linear bounds", "real"), **cost)
+    return Answer.unknown(Reason.INCOMPLETE, f"the bounds promise a margin of {least:.3g} only", **cost)
+
+
+def _unreadable(classifier: Classifier) -> str:
+    """Which operators keep the network's graph from being read; empty when it can be."""
+    try:
+        _ = classifier.graph
+    except UnsupportedOperator as error:
+        return str(error)
+    return ""
+
+
+def _unsupported(query: Query) -> Answer:
+    return Answer.unknown(Reason.UNSUPPORTED, f"expected a classification property, got {query.property.kind}")
