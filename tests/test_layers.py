@@ -44,6 +44,7 @@ SIDEWAYS = {
     ("_check", "errors"),
     ("problem", "errors"),
     ("problem", "_check"),
+    ("problem", "_html"),
     ("decide", "models"),
     ("question", "decide"),
     ("question", "models"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,9 +17,6 @@ from radii.bounds.interval import of_input, through
 from radii.bounds.region import Region
 from radii.models.graph import Graph
 from radii.models.operators import Affine, Conv, ConvTranspose, Relu, Reshape, Scale, Select, Transpose
-
-if TYPE_CHECKING:
-    from radii.engine.condensed import Condensed
 
 CHUNK = 2**20  # coefficients in flight: few enough for the caches
 HEAVY = 2**23  # rows times convolution outputs on their way back: about a second of float64
@@ -33,7 +30,7 @@ class Root:
     region: Region
     lines: dict[int, Lines]
     magnitudes: Magnitudes
-    condensed: Condensed | None = None  # of one image, where it is known: bounds of balls inside this one come from it
+    condensed: Any = None  # the engine's condensed network of one image, where known: smaller balls are bounded from it
 
     def rows(self, index: Tensor) -> Root:
         """The same for these images of the batch."""
