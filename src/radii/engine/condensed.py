@@ -81,7 +81,7 @@ class Condensed:
 
 def condense(root: Root) -> Condensed:
     """The condensed network of a root with one image."""
-    if root.condensed is not None:
+    if isinstance(root.condensed, Condensed):
         return root.condensed
     undecided: dict[int, Tensor] = {}
     for index, lines in root.lines.items():
