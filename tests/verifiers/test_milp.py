@@ -185,3 +185,12 @@ def test_unknown_solver_and_unbounded_search_are_refused():
     network = linear([[1.0], [-1.0]], [0.0, 0.0], Domain(-math.inf, math.inf))
     with pytest.raises(InputError, match="limit"):
         Milp().measure(network, [Instance(f32([0.5]), 0)], Classification(), LINF, Budget(5), tolerance=1e-3)
+
+
+def test_the_prediction_of_an_input_that_a_third_class_wins():
+    """Towards one target the radius is measured all the same; the prediction is the model's, not the label."""
+    net = linear([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], [0.0, 0.0, 5.0])
+    instance = Instance(np.array([1.0, 0.0], np.float32), 0)
+    found = Milp().measure(net, [instance], Classification(1), LINF, Budget(seconds=20.0), tolerance=1e-3)[0]
+    assert found.prediction == 2
+    assert found.upper == pytest.approx(0.5, abs=2e-3)

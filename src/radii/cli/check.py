@@ -1,15 +1,19 @@
-"""`radii check`: stored witnesses replayed, evidence checked, contradictions and alarms listed."""
+"""`radii check`: every stored row against the network, the data and its evidence; what is wrong is listed."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from radii.cli.console import emit_json, note
 from radii.errors import InputError
+
+if TYPE_CHECKING:
+    from radii.study.audit import Finding
 
 MAGIC = b"RADIIEV"  # how evidence files begin, in every version
 
@@ -37,19 +41,26 @@ def check(
 
     with open_store(store, create=False) as opened:
         found = audit(opened)
-    code = 1 if found.wrong else 3 if found.unchecked else 0
+    code = 1 if found.wrong else 3 if found.unchecked or found.missing else 0
     if json:
         emit_json(asdict(found))
         return code
     for one in found.wrong:
-        typer.echo(f"wrong: {one.classifier}, {one.dataset} input {one.index}: {one.message}")
-    for line, count in _counted([one.message for one in found.unchecked]).items():
+        typer.echo(f"wrong: {_place(one)}: {one.message}")
+    for one in found.missing:
+        typer.echo(f"missing: {_place(one)}: {one.message}")
+    for line, count in Counter(one.message for one in found.unchecked).items():
         note(f"not checked ({count}): {line}")
+    if found.unsupported or found.claims:
+        typer.echo(
+            f"taken on trust: {found.unsupported} lower ends rest on nothing stored (keep evidence with `evidence: "
+            f"true`), {found.claims} on another tool's word"
+        )
     typer.echo(
-        f"{found.records} radii: {found.witnesses} witnesses replayed, {found.misclassified} misclassified inputs "
-        f"predicted again, {found.proofs} proofs ({found.evidence} with stored evidence: {found.confirmed} confirmed, "
-        f"{found.refused} refused), "
-        f"{len(found.wrong)} wrong, {len(found.unchecked)} not checked"
+        f"{found.records} radii: {found.predicted} inputs predicted again ({found.misclassified} misclassified), "
+        f"{found.witnesses} witnesses replayed, {found.proofs} proofs ({found.evidence} with stored evidence: "
+        f"{found.confirmed} confirmed, {found.refused} refused), "
+        f"{len(found.wrong)} wrong, {len(found.unchecked)} not checked, {len(found.missing)} missing"
     )
     return code
 
@@ -94,5 +105,6 @@ def _file(path: Path, classifier: str | None, json: bool) -> int:
     return 0
 
 
-def _counted(lines: list[str]) -> dict[str, int]:
-    return {line: lines.count(line) for line in dict.fromkeys(lines)}
+def _place(one: Finding) -> str:
+    """Which row a finding is about; a plan has no row."""
+    return f"{one.classifier}, {one.dataset} input {one.index}" if one.key else "plan"

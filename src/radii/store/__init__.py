@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from radii.store._examine import Examined, Missing
 from radii.store._put import Alarm
 from radii.store._read import Info, Progress
 from radii.store.frame import export, queries_frame, radii_frame
@@ -25,9 +26,11 @@ __all__ = [
     "EmptyStoreError",
     "Environment",
     "Evidence",
+    "Examined",
     "Info",
     "InstanceRecord",
     "Merged",
+    "Missing",
     "Progress",
     "QueryRecord",
     "RadiusRecord",

@@ -11,12 +11,12 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, select
 
-from radii.errors import Contradiction
+from radii.errors import Contradiction, RadiiError, StoreError
 from radii.problem import Radius
 from radii.problem.radius import Cost
 from radii.store import schema
 from radii.store._register import Register
-from radii.store._rows import chunks, query_row, radius_of, radius_row, upsert, witness_row
+from radii.store._rows import chunks, query_row, radius_of, radius_row, sound, upsert, witness_row
 from radii.store.record import RadiusRecord, canonical
 
 
@@ -44,10 +44,10 @@ def put(connection: Connection, register: Register, records: Sequence[RadiusReco
         before = _before(connection, numbers)
         rows: dict[str, list[dict[str, Any]]] = {name: [] for name in ("radii", "queries", "witnesses", "evidence")}
         for number, record in zip(numbers, part, strict=True):
-            old = before.get(number)
             try:
+                old = _stored(before[number]) if number in before else None
                 _collect(rows, connection, register, number, record, old)
-            except Contradiction as error:
+            except (Contradiction, StoreError) as error:
                 alarms.append(_alarm(connection, number, record, str(error)))
         upsert(connection, schema.radii, rows["radii"])
         upsert(connection, schema.witnesses, rows["witnesses"])
@@ -69,9 +69,17 @@ def joined(old: Radius, new: Radius) -> Radius:
     return dataclasses.replace(both, cost=Cost(**costs))
 
 
-def _before(connection: Connection, numbers: list[int]) -> dict[int, Radius]:
+def _before(connection: Connection, numbers: list[int]) -> dict[int, Any]:
     found = select(schema.radii).where(schema.radii.c.units_id.in_(numbers))
-    return {row["units_id"]: radius_of(row) for row in connection.execute(found).mappings()}
+    return {row["units_id"]: row for row in connection.execute(found).mappings()}
+
+
+def _stored(row: Any) -> Radius:
+    """The radius of a stored row; one that cannot be read is not overwritten."""
+    try:
+        return radius_of(sound(row, schema.radii))
+    except RadiiError as error:
+        raise StoreError(f"the stored row is damaged ({error}), so it stays; `radii check` lists such rows") from None
 
 
 def _collect(

@@ -1,30 +1,20 @@
-"""Reads whole records, counts and sizes."""
+"""Reads counts, sizes, plans and alarms."""
 
 from __future__ import annotations
 
-import json
 import os
-import zlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, case, func, select
 
-from radii.errors import StoreError
 from radii.problem import Status
 from radii.store import schema
 from radii.store._claims import clock
 from radii.store._put import Alarm
-from radii.store._rows import (
-    classifier_of,
-    instance_of,
-    query_of,
-    radius_of,
-    setting_of,
-    witness_of,
-)
+from radii.store._rows import classifier_of, mapping, sound
 from radii.store.engine import file_of
-from radii.store.record import ClassifierRecord, Environment, Evidence, RadiusRecord, Unit
+from radii.store.record import ClassifierRecord
 from radii.store.select import Selection, chosen, matching
 
 
@@ -64,42 +54,6 @@ def numbers(connection: Connection, where: Selection) -> list[int]:
     return list(connection.execute(chosen([schema.units.c.id], where)).scalars())
 
 
-def records(connection: Connection, numbers: list[int]) -> list[RadiusRecord]:
-    """The records of these rows with witnesses, evidence and queries."""
-    extras = _extras(connection, numbers)
-    environments = {row["id"]: Environment(**json.loads(row["body"])) for row in _all(connection, schema.environments)}
-    found = select(schema.radii).where(schema.radii.c.units_id.in_(numbers))
-    rows = {row["units_id"]: row for row in connection.execute(found).mappings()}
-    asked = units(connection, numbers)
-    return [
-        RadiusRecord(
-            unit=replace(asked[number], budget=json.loads(rows[number]["budget"])),
-            radius=radius_of(rows[number], extras["witnesses"].get(number)),
-            queries=tuple(extras["queries"].get(number, ())),
-            evidence=extras["evidence"].get(number),
-            environment=environments.get(rows[number]["environments_id"]),
-            finished=rows[number]["finished"],
-        )
-        for number in numbers
-    ]
-
-
-def units(connection: Connection, numbers: list[int]) -> dict[int, Unit]:
-    """The units of these rows, without a budget."""
-    classifiers = {row["id"]: classifier_of(row) for row in _all(connection, schema.classifiers)}
-    settings = {row["id"]: setting_of(row) for row in _all(connection, schema.settings)}
-    columns = [schema.units.c.id.label("unit"), schema.units.c.classifiers_id, schema.units.c.settings_id]
-    query = select(*columns, schema.instances).select_from(schema.units.join(schema.instances))
-    return {
-        row["unit"]: Unit(
-            classifier=classifiers[row["classifiers_id"]],
-            instance=instance_of(row),
-            setting=settings[row["settings_id"]],
-        )
-        for row in connection.execute(query.where(schema.units.c.id.in_(numbers))).mappings()
-    }
-
-
 def planned(connection: Connection, study: str) -> list[int]:
     """The row numbers of a study's units, finished or not."""
     query = chosen([schema.units.c.id], Selection(study=(study,)), finished=False)
@@ -114,25 +68,6 @@ def finish_times(connection: Connection, keys: list[str]) -> dict[str, float]:
 
 def _all(connection: Connection, table: Any) -> Any:
     return connection.execute(select(table)).mappings()
-
-
-def _extras(connection: Connection, numbers: list[int]) -> dict[str, dict[int, Any]]:
-    found: dict[str, dict[int, Any]] = {"witnesses": {}, "evidence": {}, "queries": {}}
-    for table in (schema.witnesses, schema.evidence):
-        for row in connection.execute(select(table).where(table.c.units_id.in_(numbers))).mappings():
-            found[table.name][row["units_id"]] = witness_of(row) if table is schema.witnesses else _evidence(row)
-    queries = schema.queries
-    asked = select(queries).where(queries.c.units_id.in_(numbers)).order_by(queries.c.id)
-    for row in connection.execute(asked).mappings():
-        found["queries"].setdefault(row["units_id"], []).append(query_of(row))
-    return found
-
-
-def _evidence(row: Any) -> Evidence:
-    try:
-        return Evidence(kind=row["kind"], data=zlib.decompress(row["data"]))
-    except zlib.error as error:
-        raise StoreError(f"store: expected compressed evidence, got damaged bytes ({error})") from None
 
 
 def progress(connection: Connection, study: str | None) -> list[Progress]:
@@ -198,12 +133,13 @@ def _size(connection: Connection) -> int:
 
 def classifiers(connection: Connection) -> list[ClassifierRecord]:
     """Every classifier, by name."""
-    return sorted((classifier_of(row) for row in _all(connection, schema.classifiers)), key=lambda one: one.name)
+    found = (classifier_of(sound(row, schema.classifiers)) for row in _all(connection, schema.classifiers))
+    return sorted(found, key=lambda one: one.name)
 
 
 def studies(connection: Connection) -> dict[str, dict[str, Any]]:
     """The body of every study, by name."""
-    return {row["name"]: json.loads(row["body"]) for row in _all(connection, schema.studies)}
+    return {row["name"]: mapping(row["body"], f"study {row['name']}") for row in _all(connection, schema.studies)}
 
 
 def alarms(connection: Connection) -> list[Alarm]:

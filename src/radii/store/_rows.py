@@ -5,14 +5,16 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import math
 import zlib
 from collections.abc import Iterable, Iterator
+from functools import cache
 from itertools import islice
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Insert, RowMapping, Table
+from sqlalchemy import Boolean, Connection, Float, Insert, Integer, LargeBinary, RowMapping, Table, Text
 from sqlalchemy.dialects import postgresql, sqlite
 
 from radii.errors import StoreError
@@ -52,6 +54,43 @@ def _insert(connection: Connection, table: Table) -> Any:
     dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
     statement: Insert = dialect.insert(table)
     return statement
+
+
+def sound(row: Row, table: Table) -> Row:
+    """The row, once every column of the table holds what it is made for; SQLite itself would let anything in."""
+    for name, kinds, wanted in _columns(table):
+        value = row[name]
+        if not isinstance(value, kinds) or (isinstance(value, float) and not math.isfinite(value)):
+            raise StoreError(f"{table.name} {name}: expected {wanted}, got {value!r:.80}")
+    return row
+
+
+@cache
+def _columns(table: Table) -> list[tuple[str, tuple[type, ...], str]]:
+    """What Python calls the values of each column, and what people call them."""
+    kinds: dict[type, tuple[tuple[type, ...], str]] = {
+        Boolean: ((bool,), "true or false"),
+        Float: ((int, float), "a finite number"),
+        Integer: ((int,), "a whole number"),
+        LargeBinary: ((bytes,), "bytes"),
+        Text: ((str,), "text"),
+    }
+    found = []
+    for column in table.c:
+        types, wanted = next(kind for base, kind in kinds.items() if isinstance(column.type, base))
+        found.append((column.name, (*types, type(None)) if column.nullable else types, wanted))
+    return found
+
+
+def mapping(text: str, name: str) -> dict[str, Any]:
+    """The JSON object that a column holds."""
+    try:
+        value = json.loads(text)
+    except (TypeError, ValueError):
+        value = None
+    if not isinstance(value, dict):
+        raise StoreError(f"{name}: expected a JSON object, got {text!r:.80}")
+    return value
 
 
 def radius_row(radius: Radius) -> dict[str, Any]:
@@ -98,7 +137,10 @@ def classifier_row(record: ClassifierRecord) -> dict[str, Any]:
 
 def classifier_of(row: Row) -> ClassifierRecord:
     return ClassifierRecord(
-        fingerprint=row["fingerprint"], name=row["name"], path=row["path"], metadata=json.loads(row["metadata"])
+        fingerprint=row["fingerprint"],
+        name=row["name"],
+        path=row["path"],
+        metadata=mapping(row["metadata"], "classifier metadata"),
     )
 
 
@@ -115,12 +157,18 @@ def setting_row(record: Setting) -> dict[str, Any]:
 def setting_of(row: Row) -> Setting:
     values = {one.name: row[one.name] for one in dataclasses.fields(Setting)}
     for name in ("property_parameters", "search_parameters"):
-        values[name] = json.loads(values[name])
+        values[name] = mapping(values[name], name)
     return Setting(**values)
 
 
 def environment_row(record: Environment) -> dict[str, Any]:
     return {"key": record.key, "body": canonical(vars_of(record))}
+
+
+def environment_of(row: Row) -> Environment:
+    """The environment of a row; what another version of radii may have added is left out."""
+    body = mapping(row["body"], "environment")
+    return Environment(**{one.name: body[one.name] for one in dataclasses.fields(Environment) if one.name in body})
 
 
 def query_row(record: QueryRecord, unit: int) -> dict[str, Any]:
@@ -167,5 +215,5 @@ def unpack_array(blob: bytes) -> NDArray[np.float32]:
     try:
         array: NDArray[np.float32] = np.load(io.BytesIO(zlib.decompress(blob)), allow_pickle=False)
     except (zlib.error, ValueError, OSError, EOFError) as error:
-        raise StoreError(f"store: expected a compressed array, got damaged bytes ({error})") from None
+        raise StoreError(f"witness: expected a compressed array, got damaged bytes ({error})") from None
     return array

@@ -11,7 +11,8 @@ from typing import Any, Self
 from sqlalchemy import Connection, delete, select
 
 from radii.errors import Contradiction, StoreError
-from radii.store import _claims, _put, _read, schema
+from radii.store import _claims, _examine, _put, _read, schema
+from radii.store._examine import Examined, Missing
 from radii.store._put import Alarm
 from radii.store._read import Info, Progress
 from radii.store._register import Register
@@ -142,13 +143,33 @@ class Store:
             return _put.put(connection, self._register, records)
 
     def records(self, where: Selection | None = None) -> Iterator[RadiusRecord]:
-        """The selected records with witnesses, evidence and queries, read a few hundred at a time."""
+        """The selected records with witnesses, evidence and queries; a row that cannot be read is a `StoreError`."""
+        for item in self.examine(where):
+            if item.record is None or item.faults:
+                raise StoreError(
+                    f"store {self.where}: {item.classifier}, {item.dataset} input {item.index}: {item.faults[0]}; "
+                    "`radii check` lists every such row"
+                )
+            yield item.record
+
+    def examine(self, where: Selection | None = None) -> Iterator[Examined]:
+        """The selected rows, a few hundred at a time, each with its record or with what is wrong with it."""
         with self.read() as connection:
             numbers = _read.numbers(connection, where or Selection())
         for part in chunks(numbers):
             with self.read() as connection:
-                found = _read.records(connection, part)
+                found = _examine.examined(connection, part)
             yield from found
+
+    def missing(self) -> list[Missing]:
+        """Planned units that have no result, and units that had one once."""
+        with self.read() as connection:
+            return _examine.missing(connection)
+
+    def planned_keys(self, study: str) -> list[str]:
+        """The keys of a study's units, finished or not."""
+        with self.read() as connection:
+            return _examine.planned_keys(connection, study)
 
     def get(self, key: str) -> RadiusRecord | None:
         """The record of one unit, or None."""
@@ -172,7 +193,7 @@ class Store:
     def planned(self, study: str) -> list[Unit]:
         """The units of a study, finished or not; budgets are not part of a plan."""
         with self.read() as connection:
-            parts = [_read.units(connection, part) for part in chunks(_read.planned(connection, study))]
+            parts = [_examine.units(connection, part) for part in chunks(_read.planned(connection, study))]
         return [unit for part in parts for unit in part.values()]
 
     def alarms(self) -> list[Alarm]:

@@ -1,4 +1,4 @@
-"""Audit: stored results checked again without searching: witnesses replayed, evidence checked, contradictions found."""
+"""Audit: stored results checked again without searching; every row is an item of the result, whatever it holds."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from radii.decide import replay
-from radii.errors import InputError
+from radii.errors import InputError, RadiiError, StoreError
 from radii.evidence import Claim, check
-from radii.models.classifier import Classifier
-from radii.problem import Instance, Property, Query
-from radii.store import RadiusRecord, Store
-from radii.store.record import TREES, Evidence
-from radii.study.recall import Recall, property_of
+from radii.problem import Instance
+from radii.store import Examined, RadiusRecord, Store
+from radii.store.record import TREES, content_key
+from radii.study import examine
+from radii.study.recall import Recall
+
+# What a lower end rests on: a proof checked just now, the input's own class, another tool's word, nothing stored.
+EVIDENCE, PREDICTION, CLAIM, NOTHING = "evidence", "prediction", "claim", "nothing"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,85 +29,169 @@ class Finding:
     key: str
 
     @staticmethod
-    def of(record: RadiusRecord, message: str) -> Finding:
-        """A finding about a record."""
-        unit = record.unit
+    def of(item: Any, message: str) -> Finding:
+        """A finding about a stored row, an alarm or a missing unit: anything that names one."""
         return Finding(
-            classifier=unit.classifier.name,
-            dataset=unit.instance.dataset,
-            index=unit.instance.index,
-            message=message,
-            key=unit.key,
+            classifier=item.classifier, dataset=item.dataset, index=item.index, message=message, key=item.key
         )
+
+
+@dataclass(kw_only=True)
+class Row:
+    """One stored radius: what its lower end rests on (None for none), what is wrong, what could not be looked at."""
+
+    classifier: str
+    dataset: str
+    index: int
+    key: str
+    lower: float | None = None
+    upper: float | None = None
+    status: str = ""
+    rests_on: str | None = None
+    wrong: list[str] = field(default_factory=list)
+    unchecked: list[str] = field(default_factory=list)
 
 
 @dataclass
 class Audit:
-    """What was replayed and what was found; proofs without stored evidence are counted, not doubted."""
+    """What was looked at and what was found; lower ends without evidence are counted, not doubted."""
 
     records: int = 0
+    predicted: int = 0  # inputs whose class the original model was asked again
     witnesses: int = 0
     misclassified: int = 0
     proofs: int = 0
     evidence: int = 0
     confirmed: int = 0  # proofs whose evidence was checked
     refused: int = 0  # proofs whose evidence does not show them; each is among `wrong`
+    unsupported: int = 0  # lower ends that rest on nothing stored
+    claims: int = 0  # lower ends that rest on another tool's word
     wrong: list[Finding] = field(default_factory=list)
     unchecked: list[Finding] = field(default_factory=list)
+    missing: list[Finding] = field(default_factory=list)  # planned, and without a result
+    rows: list[Row] = field(default_factory=list)
 
 
 def audit(store: Store) -> Audit:
-    """Replay witnesses on the original models, predict misclassified inputs, check evidence, compare what overlaps."""
-    result, recall = Audit(), Recall(store)
+    """Every row looked at with the original models, the data and arithmetic; then rows against each other and plans."""
+    result = Audit()
+    recall = Recall(_studies(store, result))
     ends: dict[tuple[Any, ...], list[RadiusRecord]] = defaultdict(list)
-    for record in store.records():
-        result.records += 1
-        result.proofs += record.radius.lower is not None and not record.radius.misclassified
-        result.evidence += record.evidence is not None
-        if record.evidence is not None:
-            _confirm(record, record.evidence, recall, result)
-        setting = record.unit.setting
-        place = (record.unit.classifier.fingerprint, record.unit.instance.fingerprint, setting.norm)
-        asked = (setting.property, setting.target, tuple(sorted(setting.property_parameters.items())))
-        ends[place + asked].append(record)
-        if record.radius.note.startswith("contradiction"):
-            result.wrong.append(Finding.of(record, record.radius.note))
-        try:
-            _look(record, recall, result)
-        except InputError as error:
-            result.unchecked.append(Finding.of(record, str(error)))
+    for item in store.examine():
+        row = _look(item, recall, result)
+        result.rows.append(row)
+        result.wrong += [Finding.of(row, line) for line in row.wrong]
+        result.unchecked += [Finding.of(row, line) for line in row.unchecked]
+        if item.record is not None:
+            ends[_question(item.record)].append(item.record)
     for group in ends.values():
         result.wrong += _opposed(group)
     for alarm in store.alarms():
-        result.wrong.append(
-            Finding(
-                classifier=alarm.classifier,
-                dataset=alarm.dataset,
-                index=alarm.index,
-                message=f"alarm: {alarm.message}",
-                key=alarm.key,
-            )
-        )
+        result.wrong.append(Finding.of(alarm, f"alarm: {alarm.message}"))
+    for lost in store.missing():
+        line = f"no result, though study {lost.study!r} plans one" if lost.study else "no result"
+        if lost.remains:
+            result.wrong.append(Finding.of(lost, f"{line}: its radius was deleted, parts of it are still there"))
+        else:
+            result.missing.append(Finding.of(lost, line))
     return result
 
 
-def _confirm(record: RadiusRecord, evidence: Evidence, recall: Recall, result: Audit) -> None:
-    """Whether the evidence of a record proves its lower end; it speaks for this record and no other."""
-    if evidence.kind != TREES:
-        kinds = f"expected evidence of kind {TREES}, got {evidence.kind!r}"
-        result.unchecked.append(Finding.of(record, f"{kinds}; a later version of radii may know it"))
-        return
+def _studies(store: Store, result: Audit) -> dict[str, dict[str, Any]]:
+    """The studies, once their plans are found whole; a body that cannot be read is a finding."""
+    try:
+        studies = store.studies()
+    except StoreError as error:
+        result.wrong.append(Finding(classifier="-", dataset="-", index=-1, message=str(error), key=""))
+        return {}
+    for name, body in studies.items():
+        if "units" in body and content_key(sorted(store.planned_keys(name))) != body["units"]:
+            line = f"the plan of study {name!r} is not the one it began with: units were taken out or put in"
+            result.wrong.append(Finding(classifier="-", dataset="-", index=-1, message=line, key=""))
+    return studies
+
+
+def _look(item: Examined, recall: Recall, result: Audit) -> Row:
+    """One row with everything that can be said against it."""
+    result.records += 1
+    row = Row(classifier=item.classifier, dataset=item.dataset, index=item.index, key=item.key, status=item.status)
+    row.wrong += item.faults
+    record = item.record
+    if record is None:
+        return row
+    radius = record.radius
+    row.lower, row.upper = radius.lower, radius.upper
+    row.wrong += [line for line in examine.row(record, item.status) if not (item.faults and "without a" in line)]
+    proven = radius.lower is not None and not radius.misclassified
+    result.proofs += proven
+    result.evidence += record.evidence is not None
+    if record.evidence is not None:
+        row.rests_on = _confirm(record, recall, row, result)
+    elif proven:
+        row.rests_on = CLAIM if radius.proof is not None and radius.proof.arithmetic == "claim" else NOTHING
+    _forward(record, recall, row, result)
+    result.unsupported += row.rests_on == NOTHING
+    result.claims += row.rests_on == CLAIM
+    return row
+
+
+def _forward(record: RadiusRecord, recall: Recall, row: Row, result: Audit) -> None:
+    """The label, the prediction, the property at the input itself and the witness, with the network and the data."""
+    try:
+        classifier = recall.classifier(record.unit.classifier)
+        instance = _input(record, recall, row)
+        if instance is None:
+            return
+        against = list(examine.forward(record, classifier, instance))
+        result.predicted += 1
+        result.misclassified += record.radius.misclassified
+        if record.radius.lower == 0.0 and row.rests_on == NOTHING and not against:
+            row.rests_on = PREDICTION
+        row.wrong += against
+        if record.radius.witness is not None:
+            result.witnesses += not record.radius.misclassified
+            row.wrong += examine.witnessed(record, classifier, instance, record.radius.witness)
+    except RadiiError as error:
+        row.unchecked.append(str(error))
+
+
+def _input(record: RadiusRecord, recall: Recall, row: Row) -> Instance | None:
+    """The input; None where the data set gives it another label, which is wrong. Not found is an `InputError`."""
+    where = record.unit.instance
+    try:
+        found = recall.instance(where)
+    except InputError:
+        label = recall.label_of(where)
+        if label is None:
+            raise
+    else:
+        label = found.label
+        if label == where.label:
+            return found
+    row.wrong.append(f"label {where.label}, but the data set says {label}")
+    return None
+
+
+def _confirm(record: RadiusRecord, recall: Recall, row: Row, result: Audit) -> str | None:
+    """What the lower end rests on, once its evidence is checked; it speaks for this record and no other."""
+    evidence = record.evidence
+    if evidence is None or evidence.kind != TREES:
+        kinds = f"expected evidence of kind {TREES}, got {evidence and evidence.kind!r}"
+        row.unchecked.append(f"{kinds}; a later version of radii may know it")
+        return None
     try:
         classifier = recall.classifier(record.unit.classifier)
     except InputError as error:
-        result.unchecked.append(Finding.of(record, str(error)))
-        return
+        row.unchecked.append(str(error))
+        return None
     try:
         _agree(check(evidence.data, classifier), record)
         result.confirmed += 1
     except InputError as error:
         result.refused += 1
-        result.wrong.append(Finding.of(record, str(error)))
+        row.wrong.append(str(error))
+        return None
+    return EVIDENCE
 
 
 def _agree(claim: Claim, record: RadiusRecord) -> None:
@@ -123,40 +207,11 @@ def _agree(claim: Claim, record: RadiusRecord) -> None:
         raise InputError("evidence: expected a proof for float32 arithmetic, got one for the reals")
 
 
-def _look(record: RadiusRecord, recall: Recall, result: Audit) -> None:
-    radius = record.radius
-    if radius.witness is None and not radius.misclassified:
-        if radius.upper is not None:
-            result.wrong.append(Finding.of(record, f"upper end {radius.upper!r} without a witness"))
-        return
-    classifier = recall.classifier(record.unit.classifier)
-    instance = recall.instance(record.unit.instance)
-    if radius.misclassified:
-        result.misclassified += 1
-        if not _fails(classifier, instance, property_of(record.unit.setting)):
-            result.wrong.append(Finding.of(record, "stored as misclassified, but the original model gets it right"))
-        return
-    if radius.witness is None or radius.upper is None:
-        return
-    result.witnesses += 1
-    query = Query(instance, radius.upper, property_of(record.unit.setting), _norm(record))
-    if replay(classifier, query, radius.witness.x) is None:
-        result.wrong.append(
-            Finding.of(record, f"the witness at {radius.upper!r} does not replay on the original model")
-        )
-
-
-def _fails(classifier: Classifier, instance: Instance, property: Property) -> bool:
-    """Whether the original model gets the input wrong, or the property does not hold where it stands."""
-    outputs = classifier.reference(instance.x[None])[0]
-    others = np.delete(outputs, instance.label)
-    if others.max() >= outputs[instance.label]:
-        return True
-    return property.violations(classifier.classes, instance.label, outputs).violated(outputs)
-
-
-def _norm(record: RadiusRecord) -> Any:
-    return record.unit.setting.norm
+def _question(record: RadiusRecord) -> tuple[Any, ...]:
+    """What rows must agree in to be compared: network, input, property and norm."""
+    unit, setting = record.unit, record.unit.setting
+    asked = (setting.property, setting.target, tuple(sorted(setting.property_parameters.items())))
+    return (unit.classifier.fingerprint, unit.instance.fingerprint, setting.norm, *asked)
 
 
 def _opposed(group: list[RadiusRecord]) -> list[Finding]:
@@ -171,4 +226,13 @@ def _opposed(group: list[RadiusRecord]) -> list[Finding]:
         return []
     names = f"{low.unit.setting.verifier} and {high.unit.setting.verifier}"
     said = f"proven up to {low.radius.lower!r} but broken at {high.radius.upper!r} ({names})"
-    return [Finding.of(low, said)]
+    unit = low.unit
+    return [
+        Finding(
+            classifier=unit.classifier.name,
+            dataset=unit.instance.dataset,
+            index=unit.instance.index,
+            message=said,
+            key=unit.key,
+        )
+    ]

@@ -18,7 +18,7 @@ def write_bundle(store: Store, where: Selection, folder: Path, timeout: float = 
 
     The folder gets onnx/, vnnlib/, instances.csv (network, query, seconds: as VNN-COMP has it) and expected.csv.
     """
-    recall = Recall(store)
+    recall = Recall(store.studies())
     rows: list[tuple[str, str, str]] = []
     for name in ("onnx", "vnnlib"):
         (folder / name).mkdir(parents=True, exist_ok=True)

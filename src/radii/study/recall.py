@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from radii.data import Dataset
@@ -9,18 +11,18 @@ from radii.data.sources.registry import SOURCES
 from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.problem import Classification, Instance, Lipschitz, Property, Standard, StrongClassification
-from radii.store import ClassifierRecord, InstanceRecord, Setting, Store
+from radii.store import ClassifierRecord, InstanceRecord, Setting
 from radii.study.sources import Source, inputs
 
 
 class Recall:
     """Loads on first use; what cannot be found again is an `InputError` that says what is missing."""
 
-    def __init__(self, store: Store) -> None:
-        self._bodies = [part for body in store.studies().values() for part in body.get("data", [])]
-        self._seeds = [int(body.get("seed", 0)) for body in store.studies().values() for _ in body.get("data", [])]
+    def __init__(self, studies: Mapping[str, Mapping[str, Any]]) -> None:
+        self._bodies = [(part, body.get("seed", 0)) for body in studies.values() for part in body.get("data") or ()]
         self._classifiers: dict[str, Classifier | InputError] = {}
         self._inputs: dict[tuple[str, int, str], Instance] = {}
+        self._places: dict[tuple[str, str, int], list[Instance]] = {}
         self._seen: set[str] = set()
 
     def classifier(self, record: ClassifierRecord) -> Classifier:
@@ -46,6 +48,13 @@ class Recall:
                 )
         return self._inputs[key]
 
+    def label_of(self, record: InstanceRecord) -> int | None:
+        """The label that the data set gives to the values of a record; None where it has no such values there."""
+        for found in self._places.get((record.dataset, record.split, record.index), ()):
+            if record.fingerprint in (found.fingerprint, replace(found, label=record.label).fingerprint):
+                return found.label
+        return None
+
     def _load(self, record: ClassifierRecord) -> Classifier:
         if not record.path:
             raise InputError(f"classifier {record.name}: expected the file it came from, got none in the store")
@@ -55,11 +64,11 @@ class Recall:
     def _more(self, record: InstanceRecord) -> bool:
         """Whether another selection could be loaded: those of the studies first, then the data set by its name."""
         while self._bodies:
-            body, seed = self._bodies.pop(0), self._seeds.pop(0)
+            body, seed = self._bodies.pop(0)
             try:
                 self._take(inputs(body, seed))
                 return True
-            except InputError:
+            except (InputError, KeyError, TypeError, AttributeError):  # the files are gone, or the body is damaged
                 continue
         place = f"{record.dataset}/{record.split}"
         if record.dataset not in SOURCES or place in self._seen:
@@ -74,6 +83,7 @@ class Recall:
     def _take(self, data: Dataset) -> None:
         for instance in data.instances:
             self._inputs[instance.split, instance.index, instance.fingerprint] = instance
+            self._places.setdefault((instance.dataset, instance.split, instance.index), []).append(instance)
 
 
 def property_of(setting: Setting) -> Property:

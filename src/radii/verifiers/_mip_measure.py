@@ -46,6 +46,8 @@ class Measurement:
         self.lower: float | None = None
         self.witness: Witness | None = None
         self.note = ""
+        # Towards one target an input that a third class wins is measured all the same.
+        self.prediction = int(np.argmax(classifier.reference(query.instance.x[None])[0]))
         self.progress: Progress = None
 
     def run(self, progress: Progress = None) -> Radius:
@@ -76,7 +78,7 @@ class Measurement:
             limit=self.limit,
             witness=self.witness,
             proof=None if self.lower is None else self.milp.proof,
-            prediction=self.query.instance.label,
+            prediction=self.prediction,
             cost=self._cost(),
             note=self.note,
         )
