@@ -15,7 +15,7 @@ import numpy as np
 from radii.stats import Distribution
 from radii.stats.correlation import correlations
 from radii.stats.fairness import disparity, gini, worst_class
-from radii.stats.goodness import goodness
+from radii.stats.goodness_of_fit import goodness
 from radii.stats.networks import pairwise_tests, ranking
 
 

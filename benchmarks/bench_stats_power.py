@@ -16,9 +16,9 @@ import numpy as np
 from simulations import FAMILIES, FINE
 
 from radii.stats._arrays import Ends
-from radii.stats.goodness import goodness
+from radii.stats.goodness_of_fit import goodness
+from radii.stats.ks import two_sample
 from radii.stats.paired import paired
-from radii.stats.permutation import two_sample
 
 SIZES, FACTORS = (20, 50, 100, 200), (1.0, 1.1, 1.25, 1.5)
 TESTS = ("two-sample, alike", "two-sample, sound", "paired, alike", "paired, sound")

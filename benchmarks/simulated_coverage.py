@@ -29,10 +29,10 @@ from simulations import (
 from radii.stats import Distribution
 from radii.stats._arrays import Ends
 from radii.stats.classes import robust_recall
+from radii.stats.confidence_intervals import mean_interval
 from radii.stats.correlation import correlations
 from radii.stats.fairness import disparity, gini, normalised_gini, worst_class
 from radii.stats.guarantee import guarantee
-from radii.stats.intervals import mean_interval
 from radii.stats.networks import ranking
 from radii.stats.quantiles import quantile
 from radii.stats.risk import cost_risk

@@ -16,12 +16,12 @@ from radii.stats import Distribution
 from radii.stats._arrays import Ends
 from radii.stats.classes import ks_matrix
 from radii.stats.curves import dominance, stretches, unseen_margin
-from radii.stats.goodness import goodness
+from radii.stats.goodness_of_fit import goodness
 from radii.stats.guarantee import class_claims
+from radii.stats.jair_tests import ks_two_sample, lognormal_ks, welch
+from radii.stats.ks import two_sample
 from radii.stats.networks import pairwise_tests, ranking
 from radii.stats.paired import mcnemar, paired
-from radii.stats.papertests import ks_two_sample, lognormal_ks, welch
-from radii.stats.permutation import two_sample
 
 Rng = np.random.Generator
 Draw = Callable[[Rng, tuple[int, ...]], np.ndarray]

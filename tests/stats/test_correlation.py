@@ -11,7 +11,7 @@ from scipy import stats
 from radii.stats import Distribution
 from radii.stats._arrays import Ends
 from radii.stats.correlation import Correlation, correlations
-from radii.stats.rankrange import order, spearman_range
+from radii.stats.spearman_range import order, spearman_range
 
 FloatArray = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 

@@ -15,9 +15,9 @@ from radii.stats import Distribution
 from radii.stats.classes import ks_matrix, robust_recall
 from radii.stats.correlation import consistency, correlations
 from radii.stats.fairness import disparity, gini, worst_class
-from radii.stats.goodness import goodness
+from radii.stats.goodness_of_fit import goodness
+from radii.stats.jair_tests import ks_two_sample, lognormal_ks, lower_against_upper, welch
 from radii.stats.networks import pairwise_tests, ranking
-from radii.stats.papertests import ks_two_sample, lognormal_ks, lower_against_upper, welch
 from radii.stats.risk import cost_risk
 
 NAN = math.nan

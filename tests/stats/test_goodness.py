@@ -8,7 +8,7 @@ from scipy import stats
 
 from radii.errors import InputError
 from radii.stats._arrays import Ends, radius_ends
-from radii.stats.goodness import goodness
+from radii.stats.goodness_of_fit import goodness
 
 TRUTH = np.random.default_rng(0).lognormal(-3, 0.5, 150)
 

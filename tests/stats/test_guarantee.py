@@ -9,10 +9,10 @@ from scipy import stats
 from radii.errors import InputError
 from radii.stats import Distribution
 from radii.stats._arrays import Ends, ends_of, radius_ends
-from radii.stats.bands import dkw_half_width, smirnov_tail
 from radii.stats.betting import mean_above
+from radii.stats.confidence_intervals import mean_interval, share_interval, share_lower, share_upper
+from radii.stats.dkw import dkw_half_width, smirnov_tail
 from radii.stats.guarantee import class_claims, class_guarantees, guarantee
-from radii.stats.intervals import mean_interval, share_interval, share_lower, share_upper
 from radii.stats.quantiles import quantile
 
 RUNS = 4000

@@ -12,14 +12,14 @@ from radii.stats._arrays import radius_ends
 from radii.stats.correlation import consistency, correlations
 from radii.stats.cost import cactus, contributions, par
 from radii.stats.curves import crossings, dominance, stretches
-from radii.stats.networks import pairwise_tests, ranking
-from radii.stats.papertests import (
+from radii.stats.jair_tests import (
     lognormal_ks,
     lower_against_upper,
     sample_size_effect,
     spearman,
     welch,
 )
+from radii.stats.networks import pairwise_tests, ranking
 
 
 def network(name: str, location: float, seed: int, n: int = 150, spread: float = 0.4) -> Distribution:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from radii.errors import InputError
-from radii.stats.bands import dkw_half_width
-from radii.stats.intervals import share_interval, share_lower
-from radii.stats.samples import expected_lower, sample_size, zero_failure_size
+from radii.stats.confidence_intervals import share_interval, share_lower
+from radii.stats.dkw import dkw_half_width
+from radii.stats.sample_sizes import expected_lower, sample_size, zero_failure_size
 from radii.stats.sequential import Watch, looks, running_lower, running_upper
 
 

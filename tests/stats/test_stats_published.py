@@ -9,7 +9,7 @@ import pytest
 
 from radii.errors import FormatError, InputError
 from radii.stats.correlation import correlations
-from radii.stats.papertests import lognormal_ks, lower_against_upper, sample_size_effect
+from radii.stats.jair_tests import lognormal_ks, lower_against_upper, sample_size_effect
 from radii.stats.published import read_published
 from shared import DATA, needs_data
 

@@ -10,10 +10,10 @@ from scipy import stats
 
 from radii.errors import InputError
 from radii.stats._arrays import Ends, radius_ends
-from radii.stats.effects import area_difference, cliffs_delta, wasserstein
-from radii.stats.multiple import benjamini_hochberg, bonferroni_confidence, holm
+from radii.stats.effect_sizes import area_difference, cliffs_delta, wasserstein
+from radii.stats.ks import TestResult, two_sample, two_sample_pairs
+from radii.stats.multiple_testing import benjamini_hochberg, bonferroni_confidence, holm
 from radii.stats.paired import mcnemar, paired, paired_pairs
-from radii.stats.permutation import TestResult, two_sample, two_sample_pairs
 
 LEVEL_RUNS = 1000
 

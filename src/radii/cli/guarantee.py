@@ -112,7 +112,7 @@ def guarantee(
 def _plan(
     error: float, confidence: float, method: str, share: float | None, population: int | None, json: bool
 ) -> None:
-    from radii.stats.samples import sample_size
+    from radii.stats.sample_sizes import sample_size
 
     plan = sample_size(error, confidence, method, share=share, population=population)
     if json:

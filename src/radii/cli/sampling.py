@@ -13,7 +13,7 @@ from radii.errors import InputError
 
 if TYPE_CHECKING:
     from radii.data import Dataset
-    from radii.stats.samples import Plan
+    from radii.stats.sample_sizes import Plan
     from radii.study.measure import Measurement
 
 PARTIAL = 3
@@ -75,8 +75,8 @@ def _measurement(net: Any, asked: Request) -> Measurement:
 
 def plan_of(asked: Request, available: int) -> Plan:
     """The number of inputs that the asked width needs, which the data set must hold."""
-    from radii.stats.bands import dkw_half_width
-    from radii.stats.samples import sample_size
+    from radii.stats.dkw import dkw_half_width
+    from radii.stats.sample_sizes import sample_size
 
     population = available if asked.finite else None
     method = asked.method or ("clopper-pearson" if asked.one else "dkw")

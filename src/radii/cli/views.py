@@ -107,8 +107,8 @@ def _agreement(content: Content, confidence: float) -> Iterator[Table]:
 def fit(content: Content, eps: float, confidence: float) -> Iterator[Table]:
     """Which family the radii follow: sound tests on the intervals, and the paper's plain one."""
     from radii.report.tables import Table
-    from radii.stats.goodness import goodness
-    from radii.stats.papertests import lognormal_ks
+    from radii.stats.goodness_of_fit import goodness
+    from radii.stats.jair_tests import lognormal_ks
 
     rows: list[tuple[Any, ...]] = []
     plain: list[tuple[Any, ...]] = []

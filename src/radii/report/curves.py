@@ -12,9 +12,9 @@ from radii._check import choice
 from radii.errors import InputError
 from radii.report.style import GREY, Look, Looks, axes_or_new, legend, log_ticks, look, looks_of, many, plain, tidy
 from radii.stats import Distribution
-from radii.stats.bands import dkw_half_width
+from radii.stats.confidence_intervals import share_interval
 from radii.stats.cost import cactus
-from radii.stats.intervals import share_interval
+from radii.stats.dkw import dkw_half_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ from radii.errors import InputError
 from radii.report import tables
 from radii.report.content import Content
 from radii.report.page import Options, banner, write_page
-from radii.report.plates import plates
+from radii.report.pdf_pages import plates
 from radii.report.tables import Table
 
 _LATEX = {

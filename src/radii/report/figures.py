@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from radii.report.boxes import class_boxes, network_boxes, split_boxes, target_boxes
+from radii.report.box_plots import class_boxes, network_boxes, split_boxes, target_boxes
 from radii.report.curves import ecdf, guarantee_convergence, robust_accuracy_curve, time_cdf
-from radii.report.matrices import ks_heat_map, spearman_heat_map, target_heat_map
+from radii.report.heat_maps import ks_heat_map, spearman_heat_map, target_heat_map
+from radii.report.histograms import histogram, lognormal_fit, qq_plot
 from radii.report.pictures import Fooled, fooled_grid
-from radii.report.scatters import instance_scatter, paired_scatter, trade_off
-from radii.report.shapes import histogram, lognormal_fit, qq_plot
+from radii.report.scatter_plots import instance_scatter, paired_scatter, trade_off
 from radii.report.style import FORMATS, PALETTE, Look, Looks, looks, new_figure, save
 
 __all__ = [

@@ -17,7 +17,7 @@ from radii.errors import InputError
 from radii.report import tables
 from radii.report.content import Content
 from radii.report.payload import as_script, download, gathered_pictures, payload
-from radii.report.pixels import Originals
+from radii.report.png import Originals
 
 if TYPE_CHECKING:
     from jinja2 import Template

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from radii.report.content import Content, Series, opened
 from radii.report.distribution import Distribution
 from radii.report.packing import packed
-from radii.report.pixels import Originals, Shown, shown
+from radii.report.png import Originals, Shown, shown
 from radii.report.rounding import down, up
 from radii.report.style import PALETTE, look
 from radii.report.tables import curve_reach

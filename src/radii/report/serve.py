@@ -12,7 +12,7 @@ from radii.errors import InputError, RadiiError
 from radii.report.content import opened
 from radii.report.page import policy
 from radii.report.payload import as_row
-from radii.report.pixels import shown
+from radii.report.png import shown
 from radii.report.watch import LOOK_EVERY, LOOPBACK, Reader, Served, state
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from sqlalchemy import func, select
 from radii.errors import InputError
 from radii.report.content import Content, Part, gather, named, opened
 from radii.report.page import Choice, Options, datasets_for, html
-from radii.report.pixels import Originals
+from radii.report.png import Originals
 from radii.store import schema
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")

@@ -11,9 +11,9 @@ import numpy as np
 from radii._check import choice, number
 from radii.errors import InputError
 from radii.stats._arrays import ANY_TARGET, IntArray, eps_array
-from radii.stats.multiple import bonferroni_confidence, holm
-from radii.stats.papertests import ks_two_sample
-from radii.stats.permutation import two_sample
+from radii.stats.jair_tests import ks_two_sample
+from radii.stats.ks import two_sample
+from radii.stats.multiple_testing import bonferroni_confidence, holm
 
 if TYPE_CHECKING:
     from radii.stats.distribution import Distribution

@@ -12,9 +12,9 @@ from radii._html import table
 from radii.errors import InputError
 from radii.stats._arrays import Ends, definition, largest_end
 from radii.stats.curves import Crossing, Dominance, Stretch, crossings, dominance, stretches, unseen_margin
-from radii.stats.effects import Effect, area_difference, cliffs_delta, wasserstein
+from radii.stats.effect_sizes import Effect, area_difference, cliffs_delta, wasserstein
+from radii.stats.ks import TestResult, two_sample
 from radii.stats.paired import paired as sign_flip
-from radii.stats.permutation import TestResult, two_sample
 
 if TYPE_CHECKING:
     from radii.stats.distribution import Distribution

@@ -14,7 +14,7 @@ from radii._check import whole
 from radii.errors import InputError
 from radii.stats._arrays import Ends, FloatArray, level
 from radii.stats.comparison import shared_rows, unique_ids
-from radii.stats.rankrange import spearman_range
+from radii.stats.spearman_range import spearman_range
 
 if TYPE_CHECKING:
     from radii.stats.distribution import Distribution

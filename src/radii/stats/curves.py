@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from radii.stats._arrays import Ends, FloatArray, level
-from radii.stats.bands import dkw_half_width
+from radii.stats.dkw import dkw_half_width
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from scipy import optimize, stats
 from radii._check import choice, number
 from radii.errors import InputError
 from radii.stats._arrays import Ends, FloatArray, eps_array, largest_end, level
-from radii.stats.intervals import mean_interval
-from radii.stats.multiple import bonferroni_confidence
+from radii.stats.confidence_intervals import mean_interval
+from radii.stats.multiple_testing import bonferroni_confidence
 
 if TYPE_CHECKING:
     from radii.stats.distribution import Distribution

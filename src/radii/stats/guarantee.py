@@ -12,9 +12,9 @@ from radii._check import choice, number
 from radii._html import table
 from radii.errors import InputError
 from radii.stats._arrays import DEFINITIONS, Among, Ends, FloatArray, definition, eps_array, level
-from radii.stats.bands import dkw_half_width
-from radii.stats.intervals import share_lower, share_upper
-from radii.stats.multiple import bonferroni_confidence, holm
+from radii.stats.confidence_intervals import share_lower, share_upper
+from radii.stats.dkw import dkw_half_width
+from radii.stats.multiple_testing import bonferroni_confidence, holm
 
 EVIDENCE = {
     "proof and attack": "lower limits rest on proofs, upper limits on replayed witnesses",

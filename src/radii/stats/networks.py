@@ -14,9 +14,9 @@ from radii._check import choice, number
 from radii.errors import InputError
 from radii.stats._arrays import Ends, FloatArray, definition, largest_end, level
 from radii.stats.betting import mean_above, mean_lower, mean_upper
-from radii.stats.multiple import holm
+from radii.stats.ks import TestResult, two_sample_pairs
+from radii.stats.multiple_testing import holm
 from radii.stats.paired import paired_pairs
-from radii.stats.permutation import TestResult, two_sample_pairs
 
 if TYPE_CHECKING:
     from radii.stats.distribution import Distribution

@@ -10,7 +10,7 @@ from scipy import stats
 from radii._check import number, whole
 from radii.errors import InputError
 from radii.stats._arrays import Ends, FloatArray, eps_array, largest_end
-from radii.stats.permutation import TestResult
+from radii.stats.ks import TestResult
 
 _CELLS = 4_000_000
 

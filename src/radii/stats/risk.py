@@ -9,7 +9,7 @@ import numpy as np
 
 from radii.errors import InputError
 from radii.stats._arrays import ANY_TARGET, FloatArray, IntArray, eps_array, level
-from radii.stats.intervals import mean_interval
+from radii.stats.confidence_intervals import mean_interval
 
 if TYPE_CHECKING:
     from radii.stats.distribution import Distribution

@@ -17,7 +17,7 @@ from scipy import special
 from radii._check import choice, number, whole
 from radii.errors import InputError
 from radii.stats._arrays import DEFINITIONS, FloatArray, column, eps_array, interval_columns, level
-from radii.stats.bands import dkw_half_width
+from radii.stats.dkw import dkw_half_width
 from radii.stats.guarantee import EVIDENCE, claim
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import special, stats
 
 from radii.errors import InputError
-from radii.report.boxes import ENDS, radii
+from radii.report.box_plots import ENDS, radii
 from radii.report.style import GREY, Looks, axes_or_new, legend, log_ticks, look, looks_of, many, plain, tidy
 from radii.stats import Distribution
 from radii.stats.fits import FAMILIES, fit, patterns, starting_point

@@ -14,7 +14,7 @@ from radii.report import figures, tables
 from radii.report.content import Content, Series, opened
 from radii.report.page import Options, banner
 from radii.report.payload import fragile_first
-from radii.report.pixels import Originals
+from radii.report.png import Originals
 from radii.report.style import blank, plain
 from radii.stats import Distribution
 from radii.stats.classes import nearest_targets

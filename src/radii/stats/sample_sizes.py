@@ -11,8 +11,8 @@ import numpy as np
 from radii._check import choice, number, whole
 from radii.errors import InputError
 from radii.stats._arrays import level
-from radii.stats.bands import dkw_half_width
-from radii.stats.intervals import share_interval, share_lower
+from radii.stats.confidence_intervals import share_interval, share_lower
+from radii.stats.dkw import dkw_half_width
 
 PLANS = {
     "hoeffding": "Theorem 1 of the statistical-guarantees paper (Chernoff/Hoeffding), for any share, one ε",

@@ -1,7 +1,7 @@
 """The tests of the JAIR paper as it ran them, so that its tables can be reproduced; every result says so.
 
 They are plain scipy tests on the lower ends of correctly classified inputs: they ignore gaps, ties, the fitted
-parameters and the number of comparisons. `goodness`, `permutation` and `paired` hold the sound counterparts.
+parameters and the number of comparisons. `goodness_of_fit`, `ks` and `paired` hold the sound counterparts.
 """
 
 from __future__ import annotations
