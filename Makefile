@@ -3,6 +3,7 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
+BASE := $(VENV)/.radii-run
 STAMP := $(VENV)/.radii-setup
 OUT ?= out/demo
 WORKERS ?= 2
@@ -13,7 +14,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	&& { echo $$p; break; }; done)
 
 # PyTorch always comes through constraints.txt: without the pin, pip may fetch gigabytes of GPU packages.
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
+# Modules are compiled when they are first imported: of most packages that is a small part.
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --no-compile -c constraints.txt
 
 .PHONY: help setup demo test lint types unit system vibecheck bench pictures docs clean
 
@@ -23,22 +25,30 @@ help:
 	@echo "make docs    the documentation site, in site/, with pictures from real runs"
 	@echo "make pictures  the demo and the examples, and their pictures into docs/pictures"
 	@echo "make bench   the benchmarks (BENCH=quick for a tenth of the work)"
-	@echo "make setup   only the virtual environment in $(VENV)"
+	@echo "make setup   only the virtual environment in $(VENV), with the development tools"
 	@echo "make clean   remove what the other targets made"
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml constraints.txt
+# What radii itself needs: all that the demo takes.
+$(BASE): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "radii needs Python 3.11 or newer; got none on PATH: install it or pass PYTHON=/path/to/python" >&2; exit 2; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "radii needs Python 3.11 or newer; got $$($(PYTHON) --version 2>&1): pass PYTHON=/path/to/python" >&2; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 		{ rm -rf $(VENV); echo "this Python cannot make virtual environments: install its venv module (Debian: apt install python3-venv)" >&2; exit 2; }
+	@echo "radii: setting up $(VENV) with what radii needs: PyTorch for the CPU, ONNX, SciPy, … (1.3 GB, a minute or two)"
 	$(PIP) torch==2.13.0
-	$(PIP) -e '.[dev]'
+	$(PIP) -e .
 	@touch $@
 
-demo: setup
+# What its developers need as well.
+$(STAMP): $(BASE)
+	@echo "radii: adding the development tools: test tools, documentation, other verifiers (1.6 GB, some minutes)"
+	$(PIP) --quiet -e '.[dev]'
+	@touch $@
+
+demo: $(BASE)
 	$(BIN)/radii demo --output $(OUT)
 
 test: setup system vibecheck lint types unit
@@ -69,7 +79,7 @@ bench: setup vibecheck
 	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python benchmarks/bench_engine.py $(if $(filter quick,$(BENCH)),--quick)
 
 # The pictures of the README and the site, from real runs: the demo, its report in a browser, and every example.
-pictures: demo
+pictures: setup demo
 	mkdir -p docs/pictures out/examples
 	cp $(OUT)/robust-accuracy.png $(OUT)/fooled.png docs/pictures/
 	$(BIN)/python scripts/page_picture.py $(OUT)/report.html docs/pictures/report.png || true

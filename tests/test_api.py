@@ -124,7 +124,7 @@ def test_arrays_will_do(net: Classifier, data: Dataset) -> None:
         ({"norm": "l7"}, "norm: expected one of"),
         ({"seconds": 0}, "budget seconds"),
         ({"verifier": "magic"}, "verifier: expected one of"),
-        ({"verifier": "bounds"}, "use search kbinary"),
+        ({"verifier": "bounds"}, "give the ε to ask about"),
     ],
 )
 def test_bad_options_are_refused(net: Classifier, data: Dataset, options: dict[str, Any], expected: str) -> None:

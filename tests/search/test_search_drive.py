@@ -168,7 +168,7 @@ def test_a_decider_that_loses_answers_is_refused(toy: LinearToy, instances: list
 
 
 def test_direct_needs_a_measurer(toy: LinearToy, instances: list[Instance]) -> None:
-    with pytest.raises(InputError, match="use search kbinary"):
+    with pytest.raises(InputError, match="give the ε to ask about"):
         direct(Job(toy.classifier), Exact(toy), instances, Budget())
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from radii._check import number
 from radii.errors import InputError
@@ -11,6 +13,11 @@ from radii.errors import InputError
 if TYPE_CHECKING:
     from radii.data import Dataset
     from radii.problem import Property
+
+DataOption = Annotated[
+    list[str] | None,
+    typer.Option("--option", help="How to read the data: scale=255, label=NAME, shape=1,28,28; may be repeated."),
+]
 
 
 def property_of(text: str, target: int | None) -> Property:
@@ -56,7 +63,10 @@ def preprocessing(mean: str | None, std: str | None) -> tuple[list[float], list[
     """Mean and standard deviation, each one number or one a channel; None when neither is given."""
     if mean is None and std is None:
         return None
-    means, stds = numbers(mean or "0", "--mean"), numbers(std or "1", "--std")
+    if mean is None or std is None:
+        given, absent = ("--mean", "--std") if std is None else ("--std", "--mean")
+        raise InputError(f"{given}: expected {absent} beside it, got none; give both, as the network was trained with")
+    means, stds = numbers(mean, "--mean"), numbers(std, "--std")
     longest = max(len(means), len(stds))
     spread = [values * longest if len(values) == 1 else values for values in (means, stds)]
     if len(spread[0]) != len(spread[1]):
@@ -82,6 +92,37 @@ def grid_of(text: str | None) -> dict[str, str] | None:
     if len(parts) != 3:
         raise InputError(f"--grid: expected START:STOP:STEP such as 0.001:0.4:0.002, got {text!r}")
     return dict(zip(("start", "stop", "step"), parts, strict=True))
+
+
+def data_options(texts: Sequence[str] | None) -> dict[str, Any]:
+    """The options of a data source from texts such as "scale=255"; a list with commas is a tuple."""
+    found: dict[str, Any] = {}
+    for text in texts or ():
+        name, sign, value = text.partition("=")
+        if not sign or not name.isidentifier():
+            raise InputError(f"--option: expected NAME=VALUE such as scale=255 or label=species, got {text!r}")
+        pieces = [_plain(piece.strip()) for piece in value.split(",")]
+        found[name] = pieces[0] if len(pieces) == 1 else tuple(pieces)
+    return found
+
+
+def _plain(text: str) -> Any:
+    """A whole number, a number, true, false, none, or else the text itself."""
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        return int(text) if text.lstrip("-").isdigit() else number(text, "--option")
+    except InputError:
+        return text
+
+
+def sizes(text: str, name: str) -> tuple[int, ...]:
+    """Whole numbers above 0 from a list with commas."""
+    pieces = text.split(",")
+    if not all(piece.strip().isdigit() and int(piece) > 0 for piece in pieces):
+        raise InputError(f"{name}: expected whole numbers such as 1,28,28, got {text!r}")
+    return tuple(int(piece) for piece in pieces)
 
 
 def numbers(text: str, name: str) -> list[float]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from radii.cli.console import note, table
-from radii.cli.options import domain_of, grid_of, positions, preprocessing, property_of
+from radii.cli.options import DataOption, data_options, domain_of, grid_of, positions, preprocessing, property_of, sizes
 from radii.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ def radius(
     index: Annotated[str, typer.Option(help="Position in the split: 7, or 0:10, or 3,5,8.")] = "0",
     root: Annotated[Path | None, typer.Option(help="Folder of the data set's files.")] = None,
     split: Annotated[str | None, typer.Option(help="Split of the data set; test unless given.")] = None,
+    option: DataOption = None,
     target: Annotated[int | None, typer.Option(help="Only this class counts as a change of mind.")] = None,
     norm: Annotated[str, typer.Option(help="linf, l2 or l1.")] = "linf",
     property: Annotated[
@@ -37,6 +38,9 @@ def radius(
     ] = None,
     mean: Annotated[str | None, typer.Option(help="Preprocessing: mean, or one a channel: 0.49,0.48,0.45.")] = None,
     std: Annotated[str | None, typer.Option(help="Preprocessing: standard deviation, like --mean.")] = None,
+    input_shape: Annotated[
+        str | None, typer.Option(help="Shape of one input where the file leaves it open: 1,28,28.")
+    ] = None,
     domain: Annotated[str, typer.Option(help="Values inputs can take, LOW,HIGH or none.")] = "0,1",
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     store: Annotated[str | None, typer.Option(help="Keep results in this file or database, and use them.")] = None,
@@ -51,14 +55,17 @@ def radius(
     Example:
       radii radius zoo:mnist5k-standard --data mnist5k --index 0:5 --seconds 10
       radii radius net.onnx --data mnist5k --index 7 --evidence digit7.evidence
+      radii radius net.onnx --data pixels.csv --option label=digit --option scale=255 --option shape=1,28,28
     """
     from radii import api
     from radii.store import Selection, export, open_store, radii_frame
     from radii.study.progress import shown
 
     prop = property_of(property, target)
-    net = api.load_classifier(model, preprocessing=preprocessing(mean, std), domain=domain_of(domain))
-    whole = api.load_dataset(data, split=split, root=root)
+    shape = None if input_shape is None else sizes(input_shape, "--input-shape")
+    given = {"preprocessing": preprocessing(mean, std), "domain": domain_of(domain), "input_shape": shape}
+    net = api.load_classifier(model, **given)
+    whole = api.load_dataset(data, split=split, root=root, **data_options(option))
     chosen = whole[positions(index, whole)]
     net.check_inputs(chosen.x, chosen.y)
     for line in (*net.alarms, *chosen.alarms):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from radii.cli.console import note
+from radii.cli.options import DataOption, data_options
 
 if TYPE_CHECKING:
     from radii.store import Selection
@@ -27,6 +28,7 @@ def report(
     classifier: Annotated[list[str] | None, typer.Option(help="Only this classifier; may be repeated.")] = None,
     data: Annotated[str | None, typer.Option(help="Data set of the inputs, to show the originals.")] = None,
     root: Annotated[Path | None, typer.Option(help="Folder of that data set's files.")] = None,
+    option: DataOption = None,
     title: Annotated[str, typer.Option(help="Title of the report.")] = "Robustness report",
 ) -> None:
     """Write a report of stored radii: one file that needs no network.
@@ -34,6 +36,7 @@ def report(
     \b
     Example:
       radii report study.db -o report.html
+      radii report study.db --data mnist5k -o report.html
     """
     from radii._check import choice, epsilon
     from radii.errors import InputError
@@ -51,7 +54,7 @@ def report(
     size = None if eps is None else epsilon(eps, "--eps")
     where = _selection(stores, study or [], classifier or [])
     content = gather(stores, where, title=title)
-    sets = datasets_for(content, data, root) if data else ()
+    sets = datasets_for(content, data, root, data_options(option)) if data else ()
     options = Options(eps=size, confidence=confidence, data=sets)
     if sets:
         content = named(content, sets[0].class_names)

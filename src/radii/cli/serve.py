@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from radii.cli.console import note
+from radii.cli.options import DataOption, data_options
 
 
 def serve(
@@ -22,6 +23,7 @@ def serve(
     ] = None,
     data: Annotated[str | None, typer.Option(help="Data set of the inputs, to show the originals.")] = None,
     root: Annotated[Path | None, typer.Option(help="Folder of that data set's files.")] = None,
+    option: DataOption = None,
 ) -> None:
     """Show the report live, on this machine only unless told otherwise; nothing can be changed through it.
 
@@ -34,7 +36,7 @@ def serve(
     from radii.report.watch import Served
     from radii.store import open_store
 
-    served = Served(stores=tuple(stores), host=host, token=token, data=data, root=root)
+    served = Served(stores=tuple(stores), host=host, token=token, data=data, root=root, options=data_options(option))
     for where in stores:
         open_store(where, create=False).close()
     uvicorn = optional("uvicorn", "serve", "radii serve")

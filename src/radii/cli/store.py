@@ -29,7 +29,12 @@ def merge(
     target: Annotated[str, typer.Argument(help="The store that gets everything; made when missing.")],
     sources: Annotated[list[str], typer.Argument(help="Stores to read.")],
 ) -> int:
-    """Bring the results of other stores into one; the better end of each radius is kept."""
+    """Bring the results of other stores into one; the better end of each radius is kept.
+
+    \b
+    Example:
+      radii store merge all.db machine1.db machine2.db
+    """
     from contextlib import ExitStack
 
     from radii.store import merge as join
@@ -51,7 +56,12 @@ def info(
     store: Annotated[str, typer.Argument(help="File or URL of the store.")],
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """What a store holds and how large it is."""
+    """What a store holds and how large it is.
+
+    \b
+    Example:
+      radii store info all.db
+    """
     from radii.store import open_store
 
     with open_store(store, create=False) as opened:
@@ -68,7 +78,12 @@ def info(
 
 @app.command()
 def vacuum(store: Annotated[str, typer.Argument(help="File or URL of the store.")]) -> None:
-    """Give unused space back to the disk."""
+    """Give unused space back to the disk.
+
+    \b
+    Example:
+      radii store vacuum study.db
+    """
     from radii.store import open_store
 
     with open_store(store, create=False) as opened:

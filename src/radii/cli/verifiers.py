@@ -19,7 +19,7 @@ def verifiers(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
     \b
     Example:
       radii verifiers
-      radii radius zoo:mnist5k-standard --data mnist5k --verifier attack
+      radii radius zoo:mnist5k-standard --data mnist5k --verifier attack --grid 0.001:0.1:0.002
     """
     from radii.verifiers.catalogue import available
 

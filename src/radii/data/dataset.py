@@ -9,6 +9,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from radii._check import data_option
 from radii._html import table
 from radii.errors import DataError
 from radii.problem import Domain, Instance
@@ -150,5 +151,5 @@ def _check_values(name: str, x: NDArray[np.float32], indices: NDArray[np.int64],
         return
     got = f"{name}: expected values in the domain [{domain.low:g}, {domain.high:g}], got [{low:g}, {high:g}]"
     if domain == Domain() and low >= 0 and 2 < high <= 255:
-        raise DataError(f"{got}: these look like pixels from 0 to 255; pass scale=255 to divide by 255")
-    raise DataError(f"{got}; pass scale=… to divide, or domain=(low, high) for the units the network was trained in")
+        raise DataError(f"{got}: these look like pixels from 0 to 255; {data_option('scale=255')}")
+    raise DataError(f"{got}; {data_option('domain=LOW,HIGH')} for the units the network was trained in, or scale=…")

@@ -51,10 +51,12 @@ def _resolve(what: str | os.PathLike[str], root: str | os.PathLike[str] | None) 
     if text in SOURCES:
         chosen = SOURCES[text]
         if chosen.format and root is None:
-            raise DataError(f"{text}: expected the file or folder to read as root=…, got none")
+            raise DataError(f"{text}: expected the file or folder to read as root=… (--root), got none")
         place = default_root(text) if root is None else Path(root).expanduser()
         if not chosen.embedded and not place.exists():
-            hint = f"; give its folder as root=… or run 'radii datasets fetch {text}'" if chosen.downloads else ""
+            hint = (
+                f"; give its folder as root=… (--root) or run 'radii datasets fetch {text}'" if chosen.downloads else ""
+            )
             raise DataError(f"{text}: expected its files in {place}, found no such folder{hint}")
         return chosen, place
     place = Path(text).expanduser() if root is None else Path(root).expanduser() / text

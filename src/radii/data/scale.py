@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radii._check import choice, number
+from radii._check import choice, data_option, number
 from radii.errors import DataError
 from radii.problem import Domain
 
@@ -30,7 +30,9 @@ def scaled(values: Any, domain: Domain, scale: float | None = None, name: str = 
     if array.dtype != np.uint8 or not domain.bounded or (domain.low, domain.high) == (0.0, 255.0):
         return np.asarray(array, dtype=np.float32)
     if array.size > 1 and array.max() == 1:
-        raise DataError(f"{name}: expected bytes from 0 to 255, got only 0 and 1; say scale=1 or scale=255")
+        raise DataError(
+            f"{name}: expected bytes from 0 to 255, got only 0 and 1; {data_option('scale=1')} or scale=255"
+        )
     if domain == UNIT:
         return _divided(array, 255.0)
     units = array.astype(np.float64) * ((domain.high - domain.low) / 255.0) + domain.low
@@ -60,7 +62,8 @@ def channels_first(images: NDArray[Any], layout: str = "auto", name: str = "data
         first, last = images.shape[1] in CHANNELS, images.shape[3] in CHANNELS
         if first and last and images.shape[1] != images.shape[3]:
             raise DataError(
-                f"{name}: expected to tell channels from rows in shape {images.shape[1:]}; say layout=first|last"
+                f"{name}: expected to tell channels from rows in shape {images.shape[1:]};"
+                f" {data_option('layout=first')} or layout=last"
             )
         layout = "last" if last and not first else "first"
     return images.transpose(0, 3, 1, 2) if layout == "last" else images

@@ -21,6 +21,7 @@ from radii.models.inputs import show
 
 Shape = tuple[int, ...]
 OPSETS = range(8, 21)
+_SHAPE_HINT = "give input_shape=… (--input-shape on the command line)"
 HANDLERS: dict[str, Handler] = {**linear.TABLE, **elementwise.TABLE, **windows.TABLE, **shapes.TABLE}
 
 
@@ -139,9 +140,7 @@ def traced(item: Any, input_shape: Shape | None) -> tuple[Shape, int | None]:
     dims = [int(d.dim_value) if d.dim_value > 0 else None for d in item.type.tensor_type.shape.dim]
     if not dims:
         if input_shape is None:
-            raise ModelError(
-                "expected a network that states its input shape, got one that does not; give input_shape=…"
-            )
+            raise ModelError(f"expected a network that states its input shape, got one that does not; {_SHAPE_HINT}")
         return (1, *input_shape), 0
     batch = 0 if len(dims) > 1 and dims[0] in (None, 1) else None
     core = dims[1:] if batch == 0 else dims
@@ -151,7 +150,7 @@ def traced(item: Any, input_shape: Shape | None) -> tuple[Shape, int | None]:
             raise ModelError(f"expected the input shape of the file, {_dims(core)}, got {show(input_shape)}")
         core = list(input_shape)
     if any(n is None for n in core):
-        raise ModelError(f"expected a network of fixed input size, got {_dims(core)}; give input_shape=…")
+        raise ModelError(f"expected a network of fixed input size, got {_dims(core)}; {_SHAPE_HINT}")
     shape = tuple(int(n) for n in core if n is not None)
     return ((1, *shape), 0) if batch == 0 else (shape, None)
 

@@ -83,7 +83,8 @@ def suspicions(x: NDArray[np.float32], domain: Domain) -> tuple[str, ...]:
         if domain.high == 1.0 and low >= 0.0 and 1.5 < high <= 255.0:
             return (f"{expected}; these look like pixels from 0 to 255: divide by 255, or load with domain=(0, 255)",)
         if low < 0.0 <= domain.low:
-            return (f"{expected}; these look normalised: give raw values and pass preprocessing=(mean, std) instead",)
+            hint = "give raw values and pass preprocessing=(mean, std), on the command line --mean and --std"
+            return (f"{expected}; these look normalised: {hint}",)
         return (f"{expected}; rescale them, or load the classifier with another domain",)
     if domain.high == 255.0 and domain.low == 0.0 and 0.0 < high <= 1.0:
         return (f"input: expected pixels from 0 to 255, got {found}; multiply by 255, or load with domain=(0, 1)",)

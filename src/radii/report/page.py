@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -143,17 +143,20 @@ def banner(content: Content) -> Banner:
     return Banner("good", "No alarms: no proof and witness contradict each other in these results.", ())
 
 
-def datasets_for(content: Content, source: str, root: str | Path | None = None) -> tuple[Dataset, ...]:
+def datasets_for(
+    content: Content, source: str, root: str | Path | None = None, options: Mapping[str, Any] | None = None
+) -> tuple[Dataset, ...]:
     """The data sets of the splits that a content speaks of, for the pictures of the originals."""
     splits: Iterable[Any] = dict.fromkeys(one.question["split"] for one in content.series)
-    return tuple(_loaded(source, split, root) for split in splits)
+    given = tuple(sorted((options or {}).items()))
+    return tuple(_loaded(source, split, root, given) for split in splits)
 
 
 @cache
-def _loaded(source: str, split: str, root: str | Path | None) -> Dataset:
+def _loaded(source: str, split: str, root: str | Path | None, options: tuple[tuple[str, Any], ...]) -> Dataset:
     from radii.data import load_dataset
 
-    return load_dataset(source, split=split, root=root)
+    return load_dataset(source, split=split, root=root, **dict(options))
 
 
 @cache

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import func, select
 
@@ -33,6 +34,7 @@ class Served:
     token: str | None = None
     data: str | None = None
     root: Path | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.stores:
@@ -87,7 +89,8 @@ class Reader:
     def _made(self, parts: tuple[Part, ...], now: str) -> Kept:
         begun = time.perf_counter()
         content = gather(parts, title="Live robustness report")
-        data = datasets_for(content, self.served.data, self.served.root) if self.served.data else ()
+        asked = self.served
+        data = datasets_for(content, asked.data, asked.root, asked.options) if asked.data else ()
         if data:
             content = named(content, data[0].class_names)
         choices = tuple(Choice(value, text, part in parts) for value, (text, part) in self.menu().items())

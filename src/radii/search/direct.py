@@ -25,7 +25,8 @@ def direct(
     if not isinstance(decider, Measurer):
         name = getattr(decider, "identity", type(decider).__name__)
         raise InputError(
-            f"search direct: expected a verifier that measures radii (native, milp), got {name}; use search kbinary"
+            f"verifier: expected one that measures radii (native, milp, envelope), got {name}, which only answers "
+            "queries; give the ε to ask about: --grid START:STOP:STEP, or grid=(start, stop, step) in Python"
         )
     number(tolerance, "tolerance", low=0.0, strict=True)
     return decider.measure(

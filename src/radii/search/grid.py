@@ -31,8 +31,12 @@ class Grid:
 
     @staticmethod
     def of(value: Any) -> Grid:
-        """A grid from itself, a mapping {start, stop, step} or {pixels}, or a sequence of values.
+        """A grid from itself, (start, stop, step), a mapping {start, stop, step} or {pixels}, or a list of values.
 
+        A tuple is read like START:STOP:STEP on the command line; values of ε that are not evenly spaced are a list.
+
+        >>> Grid.of((0.001, 0.4, 0.002)) == Grid.of({"start": 0.001, "stop": 0.4, "step": 0.002})
+        True
         >>> Grid.of({"start": 0.001, "stop": 0.4, "step": 0.002}).epsilons[-1]
         0.399
         """
@@ -40,6 +44,10 @@ class Grid:
             return value
         if isinstance(value, Mapping):
             return _from_mapping(value)
+        if isinstance(value, tuple):
+            if len(value) != 3:
+                raise InputError(f"grid: expected (start, stop, step) or a list of values, got {value!r}")
+            return Grid.steps(*value)
         if isinstance(value, Sequence) and not isinstance(value, str):
             return Grid.values(value)
         raise InputError(f"grid: expected start/stop/step, a list of values or pixels, got {value!r}")

@@ -132,8 +132,8 @@ def _asks(study: StudyFile) -> Iterator[tuple[PropertyPart, Ask, Decider]]:
             decider = recording(decider)
         if search.method == "direct" and not isinstance(decider, Measurer):
             raise InputError(
-                f"search direct: expected a verifier that measures radii (native, milp), got {decider.identity}; "
-                "use search: {method: kbinary, grid: {start: …, stop: …, step: …}}"
+                "search direct: expected a verifier that measures radii (native, milp, envelope), got "
+                f"{decider.identity}; use search: {{method: kbinary, grid: {{start: …, stop: …, step: …}}}}"
             )
         named = isinstance(verifier, str) and "{network}" not in verifier
         ask = Ask(

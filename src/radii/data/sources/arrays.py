@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from radii._check import data_option
 from radii.data.dataset import Dataset
 from radii.data.scale import UNIT, DomainLike, channels_first, scaled
 from radii.errors import DataError
@@ -62,7 +63,8 @@ def _labels_beside(path: Path) -> Path:
         found = path.with_name(f"{name}.npy")
         if found.is_file() and found != path:
             return found
-    raise DataError(f"{path}: expected a file of labels beside it such as y.npy, found none; name it with labels=…")
+    hint = data_option("labels=FILE")
+    raise DataError(f"{path}: expected a file of labels beside it such as y.npy, found none; {hint}")
 
 
 def _read(path: Path) -> Any:

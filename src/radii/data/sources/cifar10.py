@@ -48,7 +48,7 @@ def _published(root: Path, split: str) -> Part:
                 return _npz(path, "", split)
     raise DataError(
         f"cifar10: expected {_BATCHES[split][0]}, {_BATCHES[split][0]}.bin or an .npz file with x_{split} in {root},"
-        " found none; give its folder as root=… or run 'radii datasets fetch cifar10'"
+        " found none; give its folder as root=… (--root) or run 'radii datasets fetch cifar10'"
     )
 
 

@@ -85,8 +85,8 @@ def _listing(root: Path, split: str) -> Listing:
         if published is not None:
             return published
     raise DataError(
-        f"gtsrb: expected labels.csv, GT-final_test.csv or Training/ in {root}, found none; give its folder as root=…"
-        " or run 'radii datasets fetch gtsrb'"
+        f"gtsrb: expected labels.csv, GT-final_test.csv or Training/ in {root}, found none; "
+        "give its folder as root=… (--root) or run 'radii datasets fetch gtsrb'"
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radii._check import choice, optional, whole
+from radii._check import choice, data_option, optional, whole
 from radii.errors import DataError
 
 SUFFIXES = (".png", ".ppm", ".pgm", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
@@ -57,7 +57,7 @@ def read_pictures(
         if one.shape != result.shape[1:]:
             raise DataError(
                 f"{path}: expected a picture of {_size(result.shape[1:])} like the first, got {_size(one.shape)};"
-                " pass resize=… for one size"
+                f" {data_option('resize=32')} for one size"
             )
         result[position] = one
     if result is None:

@@ -44,7 +44,7 @@ def find_file(root: Path, names: Iterable[str], source: str) -> Path:
     found = look_for(root, wanted, source)
     if found is None:
         raise DataError(
-            f"{source}: expected {wanted[0]} in {root}, found none; give its folder as root=… or run"
+            f"{source}: expected {wanted[0]} in {root}, found none; give its folder as root=… (--root) or run"
             f" 'radii datasets fetch {source}'"
         )
     return found

