@@ -5,21 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from radii.models.operators import (
-    Add,
-    Affine,
-    AveragePool,
-    Concat,
-    Conv,
-    ConvTranspose,
-    Dense,
-    Pad,
-    Reshape,
-    Scale,
-    Select,
-    Sum,
-    Transpose,
-)
+from radii.models.convolutions import AveragePool, Conv, ConvTranspose
+from radii.models.operators import Add, Affine, Concat, Dense, Pad, Reshape, Scale, Select, Sum, Transpose
 
 torch.manual_seed(0)
 

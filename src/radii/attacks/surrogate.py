@@ -14,8 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from radii.models.convolutions import Conv, ConvTranspose
 from radii.models.graph import Graph
-from radii.models.operators import Clip, Conv, ConvTranspose, Dense, Operator, Relu
+from radii.models.operators import Clip, Dense, Operator, Relu
 
 
 class _LeakyGate(torch.autograd.Function):

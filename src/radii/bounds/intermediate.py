@@ -15,8 +15,9 @@ from torch import Tensor
 from radii.bounds.backward import Linear, Lines, Magnitudes, backward
 from radii.bounds.interval import of_input, through
 from radii.bounds.region import Region
+from radii.models.convolutions import Conv, ConvTranspose
 from radii.models.graph import Graph
-from radii.models.operators import Affine, Conv, ConvTranspose, Relu, Reshape, Scale, Select, Transpose
+from radii.models.operators import Affine, Relu, Reshape, Scale, Select, Transpose
 
 CHUNK = 2**20  # coefficients in flight: few enough for the caches
 HEAVY = 2**23  # rows times convolution outputs on their way back: about a second of float64

@@ -17,13 +17,13 @@ from dataclasses import dataclass, field
 import torch
 
 from radii.errors import UnsupportedOperator
+from radii.models.convolutions import MaxPool
 from radii.models.graph import Graph, Node
 from radii.models.operators import (
     Add,
     Affine,
     Clip,
     LeakyRelu,
-    MaxPool,
     Operator,
     Product,
     Relu,

@@ -16,21 +16,9 @@ from math import inf, isinf
 import torch
 
 from radii.errors import UnsupportedOperator
+from radii.models.convolutions import MaxPool
 from radii.models.graph import Graph, Node
-from radii.models.operators import (
-    Add,
-    Affine,
-    Clip,
-    LeakyRelu,
-    MaxPool,
-    Operator,
-    Relu,
-    Reshape,
-    Scale,
-    Select,
-    Sigmoid,
-    Tanh,
-)
+from radii.models.operators import Add, Affine, Clip, LeakyRelu, Operator, Relu, Reshape, Scale, Select, Sigmoid, Tanh
 
 
 class _Writer:

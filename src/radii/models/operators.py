@@ -3,7 +3,7 @@
 An affine operator maps its inputs x to L(x) + c. It offers
     __call__(*x)       the value,
     linear(*x)         L(x) alone, without the constant,
-    adjoint(y, shapes) the transpose Lᵀ(y), one tensor an input: how coefficients travel backwards,
+    adjoint(y, shapes) the transpose Lᵀ(y), one tensor per input: how coefficients travel backwards,
     absolute()         the operator with |L| and |c|: how rounding errors and magnitudes travel,
     terms              the longest dot product in L: what Higham's γ is charged for.
 """
@@ -11,7 +11,6 @@ An affine operator maps its inputs x to L(x) + c. It offers
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from math import prod
 from typing import Any, ClassVar, Self
 
 import torch
@@ -67,16 +66,33 @@ class Affine(Operator):
         return 1
 
 
-def _abs(value: Tensor | None) -> Tensor | None:
+def magnitude(value: Tensor | None) -> Tensor | None:
+    """The absolute values; None stays None."""
     return None if value is None else value.abs()
 
 
+def padded(value: Tensor, pads: Shape, fill: float = 0.0) -> Tensor:
+    """The value with its last axes padded by (begin…, end…)."""
+    axes = len(pads) // 2
+    begin, end = pads[:axes], pads[axes:]
+    return F.pad(value, [v for b, e in zip(reversed(begin), reversed(end)) for v in (b, e)], value=fill)
+
+
 @dataclass(frozen=True, eq=False)
-class Dense(Affine):
-    """Contracts `axis` (counted without the batch) with the second dimension of weight: a matrix product."""
+class Weighted(Affine):
+    """An affine operator with a weight and perhaps a bias: dense layers and convolutions."""
 
     weight: Tensor
     bias: Tensor | None = None
+
+    def absolute(self) -> Self:
+        return replace(self, weight=self.weight.abs(), bias=magnitude(self.bias))
+
+
+@dataclass(frozen=True, eq=False)
+class Dense(Weighted):
+    """Contracts `axis` (counted without the batch) with the second dimension of weight: a matrix product."""
+
     axis: int = -1
 
     def linear(self, *x: Tensor) -> Tensor:
@@ -101,106 +117,9 @@ class Dense(Affine):
         axis = self.axis + 1 if self.axis >= 0 else self.axis
         return ((y.movedim(axis, -1) @ self.weight).movedim(-1, axis),)
 
-    def absolute(self) -> Dense:
-        return replace(self, weight=self.weight.abs(), bias=_abs(self.bias))
-
     @property
     def terms(self) -> int:
         return max(self.weight.shape) + 1
-
-
-@dataclass(frozen=True, eq=False)
-class Conv(Affine):
-    """A convolution of 1, 2 or 3 spatial dimensions; `pads` are (begin…, end…) as in ONNX."""
-
-    weight: Tensor
-    bias: Tensor | None = None
-    stride: Shape = (1, 1)
-    pads: Shape = (0, 0, 0, 0)
-    dilation: Shape = (1, 1)
-    groups: int = 1
-
-    def _run(self, value: Tensor, bias: Tensor | None) -> Tensor:
-        padded, padding = _pad_for(value, self.pads)
-        run = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}[self.weight.dim() - 2]
-        return run(padded, self.weight, bias, self.stride, padding, self.dilation, self.groups)
-
-    def linear(self, *x: Tensor) -> Tensor:
-        return self._run(x[0], None)
-
-    def __call__(self, *x: Tensor) -> Tensor:
-        return self._run(x[0], self.bias)
-
-    def adjoint(self, y: Tensor, shapes: tuple[Shape, ...]) -> tuple[Tensor, ...]:
-        spatial = self.weight.dim() - 2
-        run = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}[spatial]
-        full = run(y, self.weight, None, self.stride, 0, 0, self.groups, self.dilation)
-        begin, size = self.pads[:spatial], shapes[0][1:]
-        missing = [max(0, b + s - n) for b, s, n in zip(begin, size, full.shape[2:])]
-        full = F.pad(full, [v for m in reversed(missing) for v in (0, m)])
-        for axis, (b, s) in enumerate(zip(begin, size)):
-            full = full.narrow(axis + 2, b, s)
-        return (full,)
-
-    def absolute(self) -> Conv:
-        return replace(self, weight=self.weight.abs(), bias=_abs(self.bias))
-
-    @property
-    def terms(self) -> int:
-        kernel = prod(self.weight.shape[2:])
-        return max(self.weight.shape[1], self.weight.shape[0] // self.groups) * kernel + 1
-
-
-def _pad_for(value: Tensor, pads: Shape) -> tuple[Tensor, Any]:
-    """The value padded by hand where begin and end differ, and the symmetric padding left for the convolution."""
-    spatial = len(pads) // 2
-    begin, end = pads[:spatial], pads[spatial:]
-    return (value, tuple(begin)) if begin == end else (_padded(value, pads), 0)
-
-
-def _padded(value: Tensor, pads: Shape, fill: float = 0.0) -> Tensor:
-    """The value with its last axes padded by (begin…, end…)."""
-    axes = len(pads) // 2
-    begin, end = pads[:axes], pads[axes:]
-    return F.pad(value, [v for b, e in zip(reversed(begin), reversed(end)) for v in (b, e)], value=fill)
-
-
-def _inside(pooled: Tensor, value: Tensor, stride: Shape, begin: Shape) -> Tensor:
-    """The windows that start before the end padding: rounding up may have added one that does not."""
-    for axis, (s, b) in enumerate(zip(stride, begin), start=2):
-        pooled = pooled.narrow(axis, 0, min(pooled.shape[axis], -(-(value.shape[axis] + b) // s)))
-    return pooled
-
-
-@dataclass(frozen=True, eq=False)
-class ConvTranspose(Affine):
-    """A transposed convolution; symmetric `padding`."""
-
-    weight: Tensor
-    bias: Tensor | None = None
-    stride: Shape = (1, 1)
-    padding: Shape = (0, 0)
-    output_padding: Shape = (0, 0)
-    dilation: Shape = (1, 1)
-    groups: int = 1
-
-    def _run(self, value: Tensor, bias: Tensor | None) -> Tensor:
-        run = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}[self.weight.dim() - 2]
-        return run(value, self.weight, bias, self.stride, self.padding, self.output_padding, self.groups, self.dilation)
-
-    def linear(self, *x: Tensor) -> Tensor:
-        return self._run(x[0], None)
-
-    def __call__(self, *x: Tensor) -> Tensor:
-        return self._run(x[0], self.bias)
-
-    def absolute(self) -> ConvTranspose:
-        return replace(self, weight=self.weight.abs(), bias=_abs(self.bias))
-
-    @property
-    def terms(self) -> int:
-        kernel = prod(self.weight.shape[2:])
-        return max(self.weight.shape[0] // self.groups, self.weight.shape[1]) * kernel + 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,42 +144,11 @@ class Scale(Affine):
         return (y if self.scale is None else y * self.scale,)
 
     def absolute(self) -> Scale:
-        return replace(self, scale=_abs(self.scale), shift=_abs(self.shift))
+        return replace(self, scale=magnitude(self.scale), shift=magnitude(self.shift))
 
     @property
     def terms(self) -> int:
         return 8 if self.rounded else 2
-
-
-@dataclass(frozen=True, eq=False)
-class AveragePool(Affine):
-    """The mean over windows; `include_pad` counts the padding in the mean."""
-
-    kernel: Shape
-    stride: Shape
-    pads: Shape
-    include_pad: bool = False
-    ceil: bool = False
-
-    def linear(self, *x: Tensor) -> Tensor:
-        spatial = len(self.kernel)
-        run = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}[spatial]
-        begin, end = self.pads[:spatial], self.pads[spatial:]
-        if begin == end and all(2 * b <= k for b, k in zip(begin, self.kernel)):
-            return run(x[0], self.kernel, self.stride, begin, self.ceil, self.include_pad)
-        total = run(_padded(x[0], self.pads), self.kernel, self.stride, 0, self.ceil, True)
-        if not self.include_pad:
-            ones = _padded(torch.ones_like(x[0][:1, :1]), self.pads)
-            # A window that lies in the padding alone averages nothing; it is cut off below.
-            total = total / run(ones, self.kernel, self.stride, 0, self.ceil, True).clamp(min=1e-30)
-        return _inside(total, x[0], self.stride, begin)
-
-    def __call__(self, *x: Tensor) -> Tensor:
-        return self.linear(*x)
-
-    @property
-    def terms(self) -> int:
-        return prod(self.kernel) + 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,10 +226,10 @@ class Pad(Affine):
     value: float = 0.0
 
     def linear(self, *x: Tensor) -> Tensor:
-        return _padded(x[0], self.pads)
+        return padded(x[0], self.pads)
 
     def __call__(self, *x: Tensor) -> Tensor:
-        return _padded(x[0], self.pads, self.value)
+        return padded(x[0], self.pads, self.value)
 
     def absolute(self) -> Pad:
         return replace(self, value=abs(self.value))
@@ -420,27 +308,6 @@ class Tanh(Operator):
 
     def __call__(self, *x: Tensor) -> Tensor:
         return torch.tanh(x[0])
-
-
-@dataclass(frozen=True, eq=False)
-class MaxPool(Operator):
-    """The largest value of each window; padding never wins."""
-
-    kernel: Shape
-    stride: Shape
-    pads: Shape
-    dilation: Shape
-    ceil: bool = False
-
-    def __call__(self, *x: Tensor) -> Tensor:
-        spatial = len(self.kernel)
-        run = {1: F.max_pool1d, 2: F.max_pool2d, 3: F.max_pool3d}[spatial]
-        begin, end = self.pads[:spatial], self.pads[spatial:]
-        value: Tensor = x[0]
-        if begin == end and all(2 * b <= k for b, k in zip(begin, self.kernel)):
-            return run(value, self.kernel, self.stride, begin, self.dilation, self.ceil)
-        padded = _padded(value, self.pads, -torch.inf)
-        return _inside(run(padded, self.kernel, self.stride, 0, self.dilation, self.ceil), value, self.stride, begin)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,8 @@ from math import isfinite, prod
 import torch
 
 from radii.errors import InputError
-from radii.models.operators import Clip, LeakyRelu, MaxPool, Operator, Relu
+from radii.models.convolutions import MaxPool
+from radii.models.operators import Clip, LeakyRelu, Operator, Relu
 
 
 @dataclass(frozen=True, slots=True)

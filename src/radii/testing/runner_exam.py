@@ -9,9 +9,6 @@ Runners with `hard_limits = False` are excused from the questions about stopping
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import time
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -21,84 +18,22 @@ import psutil
 
 from radii.errors import InputError
 from radii.runners import Limits, Outcome, Reason, Runner, Task
-
-MIB = 2**20
-
-
-def square(x: float) -> float:
-    return x * x
-
-
-def fail(message: str) -> None:
-    raise ValueError(message)
-
-
-def unsendable() -> Any:
-    return lambda: None
-
-
-def touch_and_sleep(path: str, seconds: float) -> str:
-    Path(path).write_text(str(os.getpid()))
-    time.sleep(seconds)
-    return path
-
-
-def spin(seconds: float) -> None:
-    """Use that many CPU seconds."""
-    start = time.process_time()
-    while time.process_time() - start < seconds:
-        pass
-
-
-def devour(chunk: int = 8 * MIB) -> None:
-    """Allocate without bound, touching every page."""
-    held = []
-    while True:
-        held.append(bytearray(b"x" * chunk))
-
-
-def hold(size: int) -> int:
-    """Hold `size` bytes for a moment."""
-    block = bytearray(b"x" * size)
-    time.sleep(0.1)
-    return len(block)
-
-
-def with_child(path: str) -> None:
-    """Start a child in its own session, write its process id, wait for it."""
-    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True) as child:
-        Path(path).write_text(str(child.pid))
-        child.wait()
-
-
-def spinning_child() -> None:
-    """Let a child process use the CPU."""
-    subprocess.run([sys.executable, "-c", "while True: pass"], check=True)
-
-
-def devouring_child() -> None:
-    """Let a child process allocate without bound."""
-    code = "held = []\nwhile True: held.append(b'x' * (8 << 20))"
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def die_once(path: str) -> str:
-    """End the process hard the first time, return the second time."""
-    if not Path(path).exists():
-        Path(path).touch()
-        os._exit(9)
-    return "second"
-
-
-def crash() -> None:
-    os.abort()
-
-
-def crash_leaving_child(path: str) -> None:
-    """Start a child in its own session, then die."""
-    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
-    Path(path).write_text(str(child.pid))
-    os.abort()
+from radii.testing._runner_tasks import (
+    MIB,
+    crash,
+    crash_leaving_child,
+    devour,
+    devouring_child,
+    die_once,
+    fail,
+    hold,
+    spin,
+    spinning_child,
+    square,
+    touch_and_sleep,
+    unsendable,
+    with_child,
+)
 
 
 def eventually(condition: Any, seconds: float = 10.0) -> bool:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from radii.problem import Clause
 from radii.question import Region
-from radii.verifiers.encode import Block, Encoding
+from radii.verifiers.encoding import Block, Encoding
 
 Vector = NDArray[np.float64]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from radii.question import Region
 
 if TYPE_CHECKING:
-    from radii.verifiers.encode import Block
+    from radii.verifiers.encoding import Block
 
 Vector = NDArray[np.float64]
 UNIT = float(np.finfo(np.float64).eps) / 2

@@ -25,7 +25,8 @@ from radii.problem import Answer, Clause, Proof, Query, Reason, SpecQuery
 from radii.question import Question, Region, ask, ask_spec
 from radii.verifiers import _marabou_child
 from radii.verifiers._relax import crown, over
-from radii.verifiers.encode import Encoding, encode, unsupported
+from radii.verifiers.encode import encode, unsupported
+from radii.verifiers.encoding import Encoding
 from radii.verifiers.process import Finished, Limits, run, scratch
 
 NORMS = ("linf", "l1")

@@ -39,7 +39,8 @@ from radii.verifiers._mip_model import Mip, least_margin
 from radii.verifiers._mip_solve import PACKAGES, TOLERANCE, Limits, Solved, solve, solver_version
 from radii.verifiers._relax import crown, over, row_bounds
 from radii.verifiers.bounds_only import AttackOnly
-from radii.verifiers.encode import Encoding, encode, unsupported
+from radii.verifiers.encode import encode, unsupported
+from radii.verifiers.encoding import Encoding
 
 NORMS = ("linf", "l1")
 _ENDS = {"time": Reason.TIME, "memory": Reason.MEMORY, "nodes": Reason.TIME, "error": Reason.ERROR}

@@ -23,7 +23,8 @@ from radii.models.classifier import Classifier
 from radii.problem import Answer, Proof, Query, Reason, SpecQuery, Witness
 from radii.question import Question, Region, ask, ask_spec
 from radii.verifiers._relax import crown, over
-from radii.verifiers.encode import Block, Encoding, encode, unsupported
+from radii.verifiers.encode import encode, unsupported
+from radii.verifiers.encoding import Block, Encoding
 from radii.verifiers.process import Finished, Limits, run
 
 NORMS = ("linf", "l1", "l2")

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from radii.models.convolutions import Conv, ConvTranspose
 from radii.models.importer.builder import Builder, Refused, Value, tensor
 from radii.models.importer.call import Call, Handler
 from radii.models.importer.windows import padding
-from radii.models.operators import Add, Conv, ConvTranspose, Transpose
+from radii.models.operators import Add, Transpose
 
 Shape = tuple[int, ...]
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from torch import Tensor
 
+from radii.models.convolutions import Conv, ConvTranspose
 from radii.models.graph import Graph, Node
-from radii.models.operators import Conv, ConvTranspose, Dense, Reshape, Scale
+from radii.models.operators import Dense, Reshape, Scale
 
 Shape = tuple[int, ...]
 

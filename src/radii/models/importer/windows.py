@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from radii.models.convolutions import AveragePool, MaxPool
 from radii.models.importer.builder import Builder, Refused, Value
 from radii.models.importer.call import Call, Handler
-from radii.models.operators import AveragePool, MaxPool, Sum
+from radii.models.operators import Sum
 
 Shape = tuple[int, ...]
 
