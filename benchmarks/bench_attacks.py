@@ -29,7 +29,7 @@ import numpy as np
 import torch
 
 from radii.attacks.exact import distances, settle
-from radii.attacks.minimum_norm import minimum_norm
+from radii.attacks.min_norm import minimum_norm
 from radii.models import Classifier, load_classifier
 from radii.problem import Norm
 

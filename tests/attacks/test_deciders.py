@@ -117,3 +117,10 @@ def test_foolbox_misuse() -> None:
     free = linear_toy(0, domain=None).classifier
     with pytest.raises(InputError, match="bounded domain"):
         FoolboxAttack("LinfPGD").decide(free, [Query(random_instance(free, 0), 0.1)], BUDGET)
+
+
+def test_every_public_name_loads() -> None:
+    """Names are loaded from their modules on first use, so a moved module shows only then."""
+    import radii.attacks
+
+    assert all(callable(getattr(radii.attacks, name)) for name in radii.attacks.__all__)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from radii.attacks.minimum_norm import Minimum, minimum_norm
+from radii.attacks.min_norm import Minimum, minimum_norm
 from radii.attacks.refine import refine
 from radii.errors import InputError
 from radii.models import Classifier, load_classifier

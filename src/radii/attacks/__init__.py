@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from radii.attacks.effort import Effort
     from radii.attacks.fgsm import Step
     from radii.attacks.foolbox import FoolboxAttack
-    from radii.attacks.minimum_norm import Minimum, minimum_norm
+    from radii.attacks.min_norm import Minimum, minimum_norm
     from radii.attacks.nearest import MinimalAttack
     from radii.attacks.pgd import Descent
 
@@ -30,13 +30,13 @@ __all__ = [
 
 _HOMES = {
     "Cascade": "cascade",
-    "Descent": "descent",
+    "Descent": "pgd",
     "Effort": "effort",
     "FoolboxAttack": "foolbox",
     "MinimalAttack": "nearest",
-    "Minimum": "minimal",
-    "Step": "step",
-    "minimum_norm": "minimal",
+    "Minimum": "min_norm",
+    "Step": "fgsm",
+    "minimum_norm": "min_norm",
 }
 
 

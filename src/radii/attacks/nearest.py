@@ -10,7 +10,7 @@ import numpy as np
 from radii.attacks.base import Attack
 from radii.attacks.effort import Effort
 from radii.attacks.exact import Floats
-from radii.attacks.minimum_norm import minimum_norm
+from radii.attacks.min_norm import minimum_norm
 from radii.models.classifier import Classifier
 from radii.problem import Classification, Query
 

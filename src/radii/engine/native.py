@@ -12,7 +12,7 @@ from torch import Tensor
 
 from radii._check import choice, number
 from radii.attacks.effort import Effort
-from radii.attacks.minimum_norm import minimum_norm
+from radii.attacks.min_norm import minimum_norm
 from radii.attacks.refine import refine
 from radii.bounds.float32 import refuse_float32
 from radii.bounds.lowering import refuse_unsupported

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from radii.attacks.effort import Effort
-from radii.attacks.minimum_norm import minimum_norm
+from radii.attacks.min_norm import minimum_norm
 from radii.bounds.bound import bound
 from radii.bounds.lowering import unbounded
 from radii.bounds.region import Region
