@@ -13,7 +13,7 @@ from radii.decide import replay, replay_spec
 from radii.errors import InputError, UnsupportedOperator
 from radii.models.classifier import Classifier
 from radii.models.graph import Graph
-from radii.problem import LINF, Classification, Domain, Lipschitz, Norm, OutputSpec, Query, SpecQuery, Witness
+from radii.problem import LINF, Classification, Domain, Norm, OutputSpec, Query, SpecQuery, Witness
 
 Vector = NDArray[np.float64]
 Missing = Callable[[Graph], Sequence[str]]  # names the operators that a verifier does not know
@@ -95,9 +95,9 @@ def ask(classifier: Classifier, query: Query, norms: tuple[str, ...], missing: M
     """A query as a question about logits, for a verifier that knows these norms."""
     region = Region.ball(query, classifier.domain)
     reference = classifier.reference(query.instance.x[None])[0]
-    if isinstance(query.property, Lipschitz):
+    if query.property.speaks_of not in ("classes", "outputs"):
         spec = Classification().violations(classifier.classes, query.instance.label)
-        obstacle = "lipschitz is no property of the outputs alone"
+        obstacle = f"{query.property.kind} is no property of the outputs alone"
     else:
         spec = query.property.violations(classifier.classes, query.instance.label, reference)
         obstacle = _obstacle(classifier, region, spec, missing)

@@ -85,7 +85,7 @@ def test_empty_or_impossible_selection(data: Path, index: str, capfd: pytest.Cap
     ("words", "expected"),
     [
         (["--norm", "l3"], "norm: expected one of linf, l2, l1"),
-        (["--property", "strong"], "--property: expected classification, strong:ETA"),
+        (["--property", "strong"], "--property: expected eta for kind strong, got none"),
         (["--target", "12"], "target: expected a class from 0 to 9, got 12"),
         (["--target", "0"], "target: expected another class than the label"),
         (["--tolerance", "0"], "tolerance: expected a number above 0"),

@@ -11,7 +11,7 @@ import numpy as np
 from radii.attacks.exact import Floats
 from radii.decide import Budget, Clock, replay
 from radii.models.classifier import Classifier
-from radii.problem import Answer, Lipschitz, Query, Reason, Witness
+from radii.problem import Answer, Query, Reason, Witness
 
 Candidates = Iterator[Floats]
 """Batches of points, one a query, NaN where there is none: each is replayed until every query is broken."""
@@ -39,7 +39,7 @@ class Attack(ABC):
 
     def supports(self, query: Query) -> str:
         """Why this attack cannot try a query; empty when it can."""
-        return "not a property of the outputs alone" if isinstance(query.property, Lipschitz) else ""
+        return "not a property of the outputs alone" if query.property.speaks_of not in ("classes", "outputs") else ""
 
     def batch(self, query: Query) -> Hashable:
         """What queries that `search` gets together have in common; the norm is the least."""
@@ -59,7 +59,7 @@ class Attack(ABC):
             if why:
                 answers[i] = Answer.unknown(Reason.UNSUPPORTED, why)
             else:
-                query.property.violations(classifier.classes, query.instance.label, np.zeros(classifier.classes))
+                query.property.check(classifier.classes, query.instance.label)
                 groups.setdefault(self.batch(query), []).append(i)
         for members in groups.values():
             answers.update(zip(members, self._group(classifier, [queries[i] for i in members], budget)))

@@ -14,7 +14,8 @@ from radii.attacks.base import Attack, Refused
 from radii.attacks.exact import Floats, pull_in
 from radii.errors import InputError
 from radii.models.classifier import Classifier
-from radii.problem import Classification, Query
+from radii.problem import Query
+from radii.problem.property import target_of
 
 
 @dataclass(frozen=True)
@@ -45,12 +46,12 @@ class FoolboxAttack(Attack):
         return f"foolbox-{foolbox.__version__}:{type(self.attack).__name__}({fields}, seed={self.seed})"
 
     def supports(self, query: Query) -> str:
-        known = isinstance(query.property, Classification)
+        known = query.property.speaks_of == "classes"
         return "" if known else f"expected a classification property, got {query.property.kind}"
 
     def batch(self, query: Query) -> Hashable:
         minimal = isinstance(self.attack, optional("foolbox", "foolbox").attacks.base.MinimizationAttack)
-        return query.norm, None if minimal else query.epsilon, _target(query) is None
+        return query.norm, None if minimal else query.epsilon, target_of(query.property) is None
 
     def search(self, classifier: Classifier, queries: Sequence[Query]) -> Iterator[Floats]:
         foolbox = optional("foolbox", "foolbox")
@@ -79,14 +80,12 @@ class FoolboxAttack(Attack):
 
 
 def _goal(foolbox: Any, queries: Sequence[Query]) -> Any:
-    if _target(queries[0]) is not None:
-        return foolbox.criteria.TargetedMisclassification(torch.tensor([_target(query) for query in queries]))
+    if target_of(queries[0].property) is not None:
+        return foolbox.criteria.TargetedMisclassification(
+            torch.tensor([target_of(query.property) for query in queries])
+        )
     return foolbox.criteria.Misclassification(torch.tensor([query.instance.label for query in queries]))
 
 
 def _plain(value: Any) -> bool:
     return isinstance(value, (bool, int, float, str, type(None), tuple))
-
-
-def _target(query: Query) -> int | None:
-    return query.property.target if isinstance(query.property, Classification) else None

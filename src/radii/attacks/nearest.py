@@ -12,7 +12,8 @@ from radii.attacks.effort import Effort
 from radii.attacks.exact import Floats
 from radii.attacks.min_norm import minimum_norm
 from radii.models.classifier import Classifier
-from radii.problem import Classification, Query
+from radii.problem import Query
+from radii.problem.property import target_of
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class MinimalAttack(Attack):
         Effort.of(self.effort)
 
     def supports(self, query: Query) -> str:
-        known = isinstance(query.property, Classification)
+        known = query.property.speaks_of == "classes"
         return "" if known else f"expected a classification property, got {query.property.kind}"
 
     def search(self, classifier: Classifier, queries: Sequence[Query]) -> Iterator[Floats]:
@@ -48,5 +49,5 @@ class MinimalAttack(Attack):
 
 
 def _target(query: Query) -> int:
-    property = query.property
-    return property.target if isinstance(property, Classification) and property.target is not None else -1
+    target = target_of(query.property)
+    return -1 if target is None else target

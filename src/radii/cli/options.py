@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,24 +21,18 @@ DataOption = Annotated[
 
 
 def property_of(text: str, target: int | None) -> Property:
-    """A property from text: classification, strong:ETA, standard:DELTA or lipschitz:CONSTANT."""
-    from radii.problem import Classification, Lipschitz, Standard, StrongClassification
+    """The property that a text says, such as standard:delta=10, with the target that was given beside it."""
+    from radii.problem.property import make, split
 
-    kind, _, parameter = text.partition(":")
-    if kind == "classification" and not parameter:
-        return Classification(target)
-    makers: dict[str, Callable[[float], Property]] = {
-        "strong": StrongClassification,
-        "standard": Standard,
-        "lipschitz": Lipschitz,
-    }
-    if kind not in makers or not parameter:
-        raise InputError(
-            f"--property: expected classification, strong:ETA, standard:DELTA or lipschitz:CONSTANT, got {text!r}"
-        )
-    if target is not None:
-        raise InputError(f"--target: expected it only with --property classification, got {text!r}")
-    return makers[kind](number(parameter, f"--property {kind}"))
+    kind, values = split(text, "--property")
+    if target is None:
+        return make(kind, values, "--property")
+    if "target" in values:
+        raise InputError(f"--target: expected one target, got {target} beside --property {text}")
+    try:
+        return make(kind, {**values, "target": target}, "--target")
+    except InputError as error:
+        raise InputError(f"{error}; --target belongs to --property classification") from None
 
 
 def positions(text: str, data: Dataset) -> list[int]:

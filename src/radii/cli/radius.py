@@ -28,7 +28,7 @@ def radius(
     target: Annotated[int | None, typer.Option(help="Only this class counts as a change of mind.")] = None,
     norm: Annotated[str, typer.Option(help="linf, l2 or l1.")] = "linf",
     property: Annotated[
-        str, typer.Option(help="classification, strong:ETA, standard:DELTA or lipschitz:CONSTANT.")
+        str, typer.Option(help="classification, strong:eta=0.5, standard:delta=10, … (see docs/nouns/property.md).")
     ] = "classification",
     seconds: Annotated[float, typer.Option(help="CPU seconds for each input.")] = 60.0,
     tolerance: Annotated[str, typer.Option(help="The gap that counts as closed, such as 0.002 or 1/255.")] = "0.002",
@@ -84,7 +84,7 @@ def radius(
         typer.echo(export(frame, "json"), nl=False)
         return
     plain = frame[list(_SHOWN)].astype(object).where(frame[list(_SHOWN)].notna(), None)
-    typer.echo(f"{net.name} on {chosen.name} {chosen.split}, {prop.kind}, {norm}")
+    typer.echo(f"{net.name} on {chosen.name} {chosen.split}, {prop}, {norm}")
     typer.echo(table(_SHOWN, plain.to_numpy().tolist()))
 
 

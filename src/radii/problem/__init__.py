@@ -4,7 +4,8 @@ from radii.problem.answer import Answer, Proof, Reason, Verdict, Witness
 from radii.problem.ball import Ball, Domain
 from radii.problem.instance import Instance
 from radii.problem.norm import L1, L2, LINF, Norm
-from radii.problem.property import Classification, Lipschitz, Property, Standard, StrongClassification
+from radii.problem.properties import Classification, Lipschitz, Standard, StrongClassification
+from radii.problem.property import Property
 from radii.problem.query import Query
 from radii.problem.radius import Radius, Status
 from radii.problem.spec import Clause, OutputSpec, SpecQuery

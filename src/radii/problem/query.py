@@ -8,7 +8,8 @@ from radii._check import epsilon as check_epsilon
 from radii.problem.ball import Ball, Domain
 from radii.problem.instance import Instance
 from radii.problem.norm import LINF, Norm
-from radii.problem.property import Classification, Property
+from radii.problem.properties import Classification
+from radii.problem.property import Property
 
 
 @dataclass(frozen=True, slots=True)

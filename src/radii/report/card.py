@@ -12,7 +12,7 @@ from radii.errors import InputError
 from radii.report.content import Content, Series, gather
 from radii.report.documents import escaped, markdown_table
 from radii.report.page import banner
-from radii.report.tables import Table, default_eps, percent, span
+from radii.report.tables import Table, default_eps, percent, property_text, span
 from radii.store import Selection, Store
 
 
@@ -84,7 +84,7 @@ def _result(one: Series, eps: float, confidence: float) -> dict[str, Any]:
         ),
     }
     # Networks may be asked several questions: the task keeps their results apart.
-    task = {"type": "other", "name": f"Robustness: {one.question['property']}, {one.question['norm']}"}
+    task = {"type": "other", "name": f"Robustness: {property_text(one.question)}, {one.question['norm']}"}
     return {
         "task": task,
         "dataset": {"name": f"{dataset} {one.question['split']}".strip(), "type": dataset},

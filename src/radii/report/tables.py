@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from radii.errors import InputError
+from radii.problem.property import printed
 from radii.report.content import Content, Series
 from radii.report.distribution import Distribution
 from radii.report.rounding import down, up
@@ -134,10 +136,7 @@ def identity(content: Content) -> Table:
     rows = []
     for one in content.series:
         record = prints.get((one.store, str(one.question["classifier"])))
-        asked = " ".join(str(one.question[key]) for key in ("property", "norm"))
-        asked += (
-            f", {_brief(one.question['property_parameters'])}" if one.question["property_parameters"] != "{}" else ""
-        )
+        asked = f"{property_text(one.question)}, {one.question['norm']}"
         how = f"{one.question['search']}, {one.question['verifier']}, seed {one.question['seed']}"
         where = f"{one.question['dataset']} {one.question['split']}"
         mark, file = (record.fingerprint[:16], record.path or "–") if record else ("–", "–")
@@ -145,6 +144,11 @@ def identity(content: Content) -> Table:
     headers = ("network", "fingerprint", "file", "data", "property and norm", "search")
     note = "ε is in the units of the network's input domain. Fingerprints are of the network's content."
     return Table("Networks", headers, tuple(rows), note)
+
+
+def property_text(question: Mapping[str, Any]) -> str:
+    """The property of a question with its values, as commands take it."""
+    return printed(str(question["property"]), json.loads(str(question["property_parameters"])))
 
 
 def provenance(content: Content) -> Table:

@@ -21,6 +21,7 @@ from typing import Any
 
 from radii.errors import InputError
 from radii.problem import Answer, Instance, Norm, Property, Radius, Verdict
+from radii.problem.property import parameters
 
 TREES = "trees"  # the kind of evidence that `radii.evidence` checks
 _PACKAGES = ("radii", "torch", "numpy", "scipy", "onnx", "onnxruntime", "highspy", "SQLAlchemy")
@@ -91,13 +92,11 @@ class Setting:
     @staticmethod
     def of(property: Property, norm: Norm | str, **others: Any) -> Setting:
         """The setting of a property and a norm; the other fields are given by name."""
-        known: Any = property  # a dataclass, which its protocol cannot say
-        parameters = {f.name: getattr(property, f.name) for f in dataclasses.fields(known)}
-        target = parameters.pop("target", None)
+        values = parameters(property)
         return Setting(
             property=property.kind,
-            target=target,
-            property_parameters=parameters,
+            target=values.pop("target") if isinstance(values.get("target"), int) else None,
+            property_parameters=values,
             norm=Norm.of(norm).name,
             **others,
         )

@@ -11,6 +11,7 @@ from radii._check import choice, nearest, number, whole
 from radii.decide import Budget, Decider
 from radii.errors import InputError
 from radii.problem import LINF, Classification, Norm, Property
+from radii.problem.property import known_property
 from radii.search import Grid, GridSearch, Iterative, Job, KBinary
 from radii.store import Setting
 
@@ -24,7 +25,7 @@ class Options(TypedDict, total=False):
     """
 
     target: int | None
-    property: Property
+    property: Property | str | Mapping[str, Any]
     norm: Norm | str
     seconds: float | None
     memory: int | str | None
@@ -68,15 +69,14 @@ class Ask:
         spent = {key: given.pop(key) for key in ("seconds", "memory", "nodes") if key in given}
         target = given.pop("target", None)
         if target is not None:
-            if "property" in given and given["property"] != Classification():
+            if known_property(given.get("property", Classification())) != Classification():
                 raise InputError(f"target: expected no target beside property={given['property']!r}")
             given["property"] = Classification(target)
         return Ask(**given, budget=Budget(**spent))
 
     def __post_init__(self) -> None:
-        if not isinstance(self.property, Property):
-            raise InputError(f"property: expected a property such as Classification(), got {self.property!r}")
         settled = {
+            "property": known_property(self.property),
             "norm": Norm.of(self.norm),
             "tolerance": number(self.tolerance, "tolerance", low=0.0, strict=True),
             "limit": None if self.limit is None else number(self.limit, "limit", low=0.0, strict=True),

@@ -8,11 +8,11 @@ from typing import Any
 
 from radii.errors import InputError, RadiiError, StoreError
 from radii.evidence import Claim, check
-from radii.problem import Instance
+from radii.problem import Classification, Instance
 from radii.store import Examined, RadiusRecord, Store
-from radii.store.record import TREES, content_key
+from radii.store.record import TREES, canonical, content_key
 from radii.study import examine
-from radii.study.recall import Recall
+from radii.study.recall import Recall, property_of
 
 # What a lower end rests on: a proof checked just now, the input's own class, another tool's word, nothing stored.
 EVIDENCE, PREDICTION, CLAIM, NOTHING = "evidence", "prediction", "claim", "nothing"
@@ -199,7 +199,7 @@ def _agree(claim: Claim, record: RadiusRecord) -> None:
     unit, lower, proof = record.unit, record.radius.lower, record.radius.proof
     said = (claim.instance, claim.label, claim.target, claim.norm)
     asked = (unit.instance.fingerprint, unit.instance.label, unit.setting.target, unit.setting.norm)
-    if said != asked or unit.setting.property != "classification":
+    if said != asked or property_of(unit.setting) != Classification(claim.target):
         raise InputError(f"evidence: expected it to speak of {asked}, got {said}")
     if lower is None or claim.radius < lower:
         raise InputError(f"evidence: expected a proof of radius {lower!r}, got one of {claim.radius!r}")
@@ -210,7 +210,7 @@ def _agree(claim: Claim, record: RadiusRecord) -> None:
 def _question(record: RadiusRecord) -> tuple[Any, ...]:
     """What rows must agree in to be compared: network, input, property and norm."""
     unit, setting = record.unit, record.unit.setting
-    asked = (setting.property, setting.target, tuple(sorted(setting.property_parameters.items())))
+    asked = (setting.property, setting.target, canonical(dict(setting.property_parameters)))
     return (unit.classifier.fingerprint, unit.instance.fingerprint, setting.norm, *asked)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from radii.problem.property import printed
 from radii.store import Setting
 from radii.study.plan import Plan
 
@@ -30,8 +31,8 @@ def _questions(settings: Sequence[Setting]) -> list[str]:
     """One text a question; those that differ only in the target are one."""
     targets: dict[tuple[str, str], list[str]] = {}
     for setting in settings:
-        given = "".join(f" {name} {value:g}" for name, value in sorted(setting.property_parameters.items()))
-        text = (f"{setting.property}{given}", f"{setting.norm}, {setting.search} by {setting.verifier}")
+        what = printed(setting.property, setting.property_parameters)
+        text = (what, f"{setting.norm}, {setting.search} by {setting.verifier}")
         targets.setdefault(text, []).extend([] if setting.target is None else [str(setting.target)])
     return [f"{what}{f' target {_listed(aims)}' if aims else ''}, {how}" for (what, how), aims in targets.items()]
 

@@ -12,6 +12,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from radii._check import byte_size, nearest, number
 from radii.errors import FormatError, InputError
+from radii.problem import Property
+from radii.problem.property import find, split
 
 
 def _many(value: Any) -> list[Any]:
@@ -19,7 +21,10 @@ def _many(value: Any) -> list[Any]:
 
 
 def _kind(value: Any) -> Any:
-    return {"kind": value} if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    kind, values = split(value)
+    return {"kind": kind, **values}
 
 
 def _path(value: Any) -> Any:
@@ -36,10 +41,6 @@ def _method(value: Any) -> Any:
 
 def _size(value: Any) -> Any:
     return None if value is None else byte_size(value, "budget memory")
-
-
-def _number(name: str) -> BeforeValidator:
-    return BeforeValidator(lambda value: None if value is None else number(value, name))
 
 
 def _above_zero(name: str) -> BeforeValidator:
@@ -90,26 +91,20 @@ class DataPart(_Part):
     options: dict[str, Any] = Field(default_factory=dict)
 
 
-class PropertyPart(_Part):
-    """What must hold in the ball; each kind takes its own parameter."""
+class PropertyPart(BaseModel):
+    """What must hold in the ball: a kind of the table in `radii.problem.property`, and the values of its fields."""
 
-    where: ClassVar[str] = "property"
-    kind: Literal["classification", "strong", "standard", "lipschitz"] = "classification"
-    target: int | Literal["all"] | list[int] | None = None
-    eta: Annotated[float | None, _number("property eta")] = None
-    delta: Annotated[float | None, _number("property delta")] = None
-    constant: Annotated[float | None, _number("property constant")] = None
+    model_config = ConfigDict(extra="allow", frozen=True)
+    kind: str = "classification"
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        needed = {"classification": "target", "strong": "eta", "standard": "delta", "lipschitz": "constant"}
-        mine = needed[self.kind]
-        for name in needed.values():
-            if name != mine and getattr(self, name) is not None:
-                raise InputError(f"property: expected {mine} for kind {self.kind}, got {name}")
-        if mine != "target" and getattr(self, mine) is None:
-            raise InputError(f"property: expected {mine} for kind {self.kind}, got none")
+        self.properties(None)
         return self
+
+    def properties(self, classes: int | None) -> list[Property]:
+        """The properties that the entry means for a network with that many classes (None: not known yet)."""
+        return list(find(self.kind, "property kind").each(self.model_extra or {}, classes))
 
 
 class SearchPart(_Part):

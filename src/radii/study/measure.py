@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from radii.decide import Decider
 from radii.models.classifier import Classifier
-from radii.problem import Classification, Instance, Radius, Status
+from radii.problem import Instance, Radius, Status
 from radii.search import direct, in_batches
 from radii.store import ClassifierRecord, Environment, InstanceRecord, QueryRecord, RadiusRecord, Selection, Store, Unit
 from radii.study.ask import Ask
@@ -66,9 +66,8 @@ class Measurement:
 
     def _check(self, instances: Sequence[Instance]) -> None:
         """Refuse a target that some input cannot have before any work is done."""
-        if isinstance(self.ask.property, Classification):
-            for label in sorted({instance.label for instance in instances}):
-                self.ask.property.targets(self.classifier.classes, label)
+        for label in sorted({instance.label for instance in instances}):
+            self.ask.property.check(self.classifier.classes, label)
 
     def _solve(self, instances: Sequence[Instance], count: _Count) -> list[Radius]:
         ask, job = self.ask, self.ask.job(self.classifier)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from radii.data import Dataset
 from radii.decide import Budget, Decider, Measurer
 from radii.errors import InputError
 from radii.models.classifier import Classifier
-from radii.problem import Classification, Instance, Lipschitz, Property, Standard, StrongClassification
+from radii.problem import Instance
 from radii.store import ClassifierRecord, InstanceRecord, Unit
 from radii.store.record import content_key
 from radii.study.ask import Ask, recording, seeded
@@ -48,7 +48,7 @@ class Work:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Everything a study consists of; `skipped` counts inputs whose label is the target itself."""
+    """Everything a study consists of; `skipped` counts inputs that nothing is asked of: their label is the target."""
 
     name: str
     works: list[Work]
@@ -84,12 +84,14 @@ def resolve(study: StudyFile, base: Path) -> Plan:
         record = _record(source, classifier)
         for chosen, (part, ask, decider) in product(selections, asked):
             classifier.check_inputs(chosen.data.x, chosen.data.y)
-            for question, rows, left in _questions(Question(source, classifier, ask, decider), part, chosen.data):
-                skipped += left
+            asked_of: set[int] = set()
+            for question, rows in _questions(Question(source, classifier, ask, decider), part, chosen.data):
+                asked_of.update(rows)
                 setting = question.ask.setting(decider)
                 for row in rows:
                     unit = Unit(classifier=record, instance=chosen.records[row], setting=setting, budget=ask.costs())
                     works.setdefault(unit.key, Work(unit, question, chosen.instances[row], chosen.only_correct))
+            skipped += len(chosen.instances) - len(asked_of)
     # The keys are part of it: the same file with another version of a verifier is another plan.
     whole = {**study.model_dump(mode="json"), "data": bodies, "units": content_key(sorted(works))}
     return Plan(study.name, list(works.values()), whole, study.seed, skipped, tuple(dict.fromkeys(alarms)))
@@ -137,7 +139,7 @@ def _asks(study: StudyFile) -> Iterator[tuple[PropertyPart, Ask, Decider]]:
             )
         named = isinstance(verifier, str) and "{network}" not in verifier
         ask = Ask(
-            property=_property(part),
+            property=part.properties(None)[0],
             norm=norm,
             budget=budget,
             verifier=str(verifier) if named else decider,
@@ -154,26 +156,8 @@ def _search(part: SearchPart) -> dict[str, Any]:
     return {"grid": part.grid, "k": part.k or 1, "method": part.method}
 
 
-def _property(part: PropertyPart) -> Property:
-    if part.kind == "classification":
-        return Classification(part.target if isinstance(part.target, int) else None)
-    if part.eta is not None:
-        return StrongClassification(part.eta)
-    return Standard(part.delta) if part.delta is not None else Lipschitz(part.constant or 0.0)
-
-
-def _questions(question: Question, part: PropertyPart, data: Dataset) -> Iterator[tuple[Question, list[int], int]]:
-    """The question once for each target, with the rows it can be asked of and how many it cannot be."""
-    if part.target is None:
-        yield question, list(range(len(data))), 0
-        return
-    classes = question.classifier.classes
-    every = part.target == "all"
-    given = part.target if isinstance(part.target, list) else [part.target]
-    for target in range(classes) if every else given:
-        if not isinstance(target, int) or not 0 <= target < classes:
-            raise InputError(f"property: expected a target from 0 to {classes - 1}, got {target!r}")
-        rows = [row for row, label in enumerate(data.y.tolist()) if label != target]
-        one = Ask(**{**vars(question.ask), "property": Classification(target)})
-        left = 0 if every else len(data) - len(rows)
-        yield Question(question.source, question.classifier, one, question.decider), rows, left
+def _questions(question: Question, part: PropertyPart, data: Dataset) -> Iterator[tuple[Question, list[int]]]:
+    """The question once for each property that the entry means, with the rows it can be asked of."""
+    for property in part.properties(question.classifier.classes):
+        rows = [row for row, label in enumerate(data.y.tolist()) if property.asks(label)]
+        yield replace(question, ask=replace(question.ask, property=property)), rows

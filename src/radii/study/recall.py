@@ -10,7 +10,8 @@ from radii.data import Dataset
 from radii.data.sources.registry import SOURCES
 from radii.errors import InputError
 from radii.models.classifier import Classifier
-from radii.problem import Classification, Instance, Lipschitz, Property, Standard, StrongClassification
+from radii.problem import Instance, Property
+from radii.problem.property import make
 from radii.store import ClassifierRecord, InstanceRecord, Setting
 from radii.study.sources import Source, inputs
 
@@ -88,11 +89,5 @@ class Recall:
 
 def property_of(setting: Setting) -> Property:
     """The property that a setting names."""
-    values = dict(setting.property_parameters)
-    if setting.property == "classification":
-        return Classification(setting.target)
-    makers: dict[str, Any] = {"strong": StrongClassification, "standard": Standard, "lipschitz": Lipschitz}
-    if setting.property not in makers:
-        raise InputError(f"property: expected one that this version knows, got {setting.property!r}")
-    made: Property = makers[setting.property](**values)
-    return made
+    target = {} if setting.target is None else {"target": setting.target}
+    return make(setting.property, {**setting.property_parameters, **target})

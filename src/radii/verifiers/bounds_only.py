@@ -19,7 +19,8 @@ from radii.decide import Budget, Clock, replay
 from radii.engine.output_rows import margins
 from radii.errors import UnsupportedOperator
 from radii.models.classifier import Classifier
-from radii.problem import Answer, Classification, Norm, Proof, Query, Reason
+from radii.problem import Answer, Norm, Proof, Query, Reason
+from radii.problem.property import target_of
 
 _CHUNK = 32  # balls bounded at once
 
@@ -53,8 +54,8 @@ class AttackOnly:
         answers: dict[int, Answer] = {}
         groups: dict[tuple[Norm, int | None], list[int]] = defaultdict(list)
         for i, query in enumerate(queries):
-            if isinstance(query.property, Classification):
-                groups[query.norm, query.property.target].append(i)
+            if query.property.speaks_of == "classes":
+                groups[query.norm, target_of(query.property)].append(i)
             else:
                 answers[i] = _unsupported(query)
         for (norm, target), members in groups.items():
@@ -114,8 +115,8 @@ class BoundsOnly:
             classifier.check_inputs(query.instance.x, query.instance.label, strict=False)
             if missing:
                 answers[i] = Answer.unknown(Reason.UNSUPPORTED, f"no bounds for {', '.join(missing)}")
-            elif isinstance(query.property, Classification):
-                groups[query.norm, query.property.target].append(i)
+            elif query.property.speaks_of == "classes":
+                groups[query.norm, target_of(query.property)].append(i)
             else:
                 answers[i] = _unsupported(query)
         for members in groups.values():

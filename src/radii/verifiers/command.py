@@ -23,7 +23,7 @@ from radii.errors import FormatError, InputError
 from radii.formats.vnnlib_write import VERSIONS, Layout, query_text, spec_text
 from radii.formats.witness import read_witness
 from radii.models.classifier import Classifier
-from radii.problem import LINF, Answer, Lipschitz, Proof, Query, Reason, SpecQuery, Witness
+from radii.problem import LINF, Answer, Proof, Query, Reason, SpecQuery, Witness
 from radii.question import Region
 from radii.verifiers.process import Finished, Limits, run, scratch
 
@@ -128,8 +128,8 @@ class Command:
         obstacle = _obstacle(classifier)
         if query.norm != LINF:
             obstacle = f"VNN-LIB says boxes only: expected norm linf, got {query.norm}"
-        if isinstance(query.property, Lipschitz):
-            obstacle = "lipschitz is no property of the outputs alone"
+        if query.property.speaks_of not in ("classes", "outputs"):
+            obstacle = f"{query.property.kind} is no property of the outputs alone"
         if obstacle:
             return Answer.unknown(Reason.UNSUPPORTED, obstacle)
         reference = classifier.reference(query.instance.x[None])[0]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from radii.decide import Budget, Decider, SpecDecider
 from radii.errors import Contradiction, InputError, ToolMissing
 from radii.models.classifier import Classifier
-from radii.problem import Answer, Classification, Query, Reason, SpecQuery, Verdict
+from radii.problem import Answer, Query, Reason, SpecQuery, Verdict
 from radii.question import check_spec
 
 
@@ -67,8 +67,7 @@ def _check(classifier: Classifier, queries: Sequence[Query]) -> None:
     """Refuses what no member could take, so that a member's own refusal can only mean that it does not support it."""
     for query in queries:
         classifier.check_inputs(query.instance.x, query.instance.label, strict=False)
-        if isinstance(query.property, Classification):
-            query.property.violations(classifier.classes, query.instance.label)
+        query.property.check(classifier.classes, query.instance.label)
 
 
 def _ask(member: Decider, classifier: Classifier, queries: list[Query], budget: Budget) -> list[Answer]:
