@@ -49,6 +49,7 @@ SIDEWAYS = {
     ("question", "decide"),
     ("question", "models"),
     ("data", "models"),
+    ("models", "zoo"),
 }
 VERSION_ONLY = {"__version__"}
 
@@ -144,3 +145,29 @@ def test_light_parts_stay_light(part: str, banned: set[str]) -> None:
 def test_no_file_outgrows_a_reader() -> None:
     sizes = {path.relative_to(ROOT): len(path.read_text(encoding="utf-8").splitlines()) for path in ROOT.rglob("*.py")}
     assert {str(path): lines for path, lines in sizes.items() if lines > 500} == {}
+
+
+def test_sql_stays_in_the_store() -> None:
+    """Whoever needs something of a store asks a method of it; schemas and dialects are known in one place."""
+    wrong = []
+    for path in sorted(ROOT.rglob("*.py")):
+        if path.relative_to(ROOT).parts[0] == "store":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                names = [f"{node.module or ''}.{alias.name}" for alias in node.names]
+            bad = ("sqlalchemy", "sqlite3", "psycopg", "radii.store.schema")
+            wrong += [f"{path.relative_to(ROOT)}: {name}" for name in names if name.startswith(bad)]
+    assert not wrong
+
+
+def test_caches_stay_in_their_owner() -> None:
+    """Nobody writes into another object's `__dict__`: a classifier keeps what is made from it (`Classifier.once`)."""
+    wrong = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in sorted(ROOT.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr == "__dict__"
+    ]
+    assert [place for place in wrong if not place.startswith("models/classifier.py")] == []

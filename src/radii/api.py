@@ -16,12 +16,11 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from radii import zoo
 from radii.data import Dataset
 from radii.data import load_dataset as load_dataset
 from radii.decide import Decider
 from radii.models.classifier import Classifier
-from radii.models.load import load_classifier as _load
+from radii.models.load import load_classifier as load_classifier
 from radii.problem import Instance, Radius
 from radii.report.distribution import Distribution
 from radii.store import Store, open_store
@@ -30,18 +29,6 @@ from radii.study.measure import Measurement
 from radii.study.progress import shown
 
 Progress = Callable[[int, int, Radius], None]
-
-
-def load_classifier(what: Any, **options: Any) -> Classifier:
-    """The classifier in an ONNX file, of a torch module, or of the zoo ("zoo:mnist5k-standard").
-
-    Options are `preprocessing` (mean and std), `domain` ((0, 1) unless given) and those in `docs/models.md`.
-    """
-    if isinstance(what, Classifier):
-        return what
-    if isinstance(what, str) and what.startswith(zoo.PREFIX):
-        what = zoo.path(what)
-    return _load(what, **options)
 
 
 def radius(net: Any, x: Any, y: int, **options: Unpack[Options]) -> Radius:

@@ -195,7 +195,7 @@ def test_labels_outside_the_classes_are_refused(net):
             net.check_inputs(X, bad)
         with pytest.raises(DataError, match="classes from 0 to 3"):
             net.accuracy(X, bad)
-    with pytest.raises(DataError, match="one an input"):
+    with pytest.raises(DataError, match="one per input"):
         net.accuracy(X, [0])
     with pytest.raises(DataError, match="at least one input"):
         net.accuracy(X[:0], [])

@@ -63,8 +63,9 @@ def radius(
 
     prop = property_of(property, target)
     shape = None if input_shape is None else sizes(input_shape, "--input-shape")
-    given = {"preprocessing": preprocessing(mean, std), "domain": domain_of(domain), "input_shape": shape}
-    net = api.load_classifier(model, **given)
+    net = api.load_classifier(
+        model, preprocessing=preprocessing(mean, std), domain=domain_of(domain), input_shape=shape
+    )
     whole = api.load_dataset(data, split=split, root=root, **data_options(option))
     chosen = whole[positions(index, whole)]
     net.check_inputs(chosen.x, chosen.y)

@@ -49,7 +49,6 @@ def verify(
     deadline = Deadline(timeout)
     with deadline.guard():
         # These imports count as loading, so only what a query needs: `radii.api` would bring statistics and stores.
-        from radii import zoo
         from radii.formats import read_vnnlib
         from radii.models.load import load_classifier
         from radii.verifiers.catalogue import make
@@ -60,7 +59,7 @@ def verify(
         path = model_of(problem, network)
         decider = make(verifier)
         # The file says where inputs may lie, so the network gets no domain of its own.
-        classifier = load_classifier(zoo.path(path) if path.startswith(zoo.PREFIX) else path, domain=None)
+        classifier = load_classifier(path, domain=None)
         problem.check_network(classifier.input_shape, classifier.classes)
         verdict, witness = solve(problem, classifier, decider, deadline)
     deadline.say(verdict)

@@ -171,10 +171,11 @@ def _portfolio(content: Content, timeout: float | None) -> Table:
     from radii.report.tables import Table
     from radii.stats.comparison import unique_ids
     from radii.stats.cost import contributions
+    from radii.store import ASKED
 
     groups: dict[tuple[str, ...], dict[str, Any]] = {}
     for one in content.series:
-        key = tuple(str(one.question.get(name)) for name in ("classifier", "dataset", "split", "property", "norm"))
+        key = tuple(str(one.question.get(name)) for name in ASKED)
         name = " ".join(str(one.question.get(part, "")) for part in ("search", "verifier")).strip()
         if one.dist.cpu_seconds is not None and one.dist.ids is not None:
             groups.setdefault(key, {}).setdefault(name, one.dist)

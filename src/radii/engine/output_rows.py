@@ -35,12 +35,12 @@ class Peeled:
 
 def lowered(classifier: Classifier, device: torch.device | str = "cpu") -> tuple[Graph, Peeled]:
     """The lowered graph in float64 without activations on the outputs themselves, and what those were."""
-    cache: dict[str, tuple[Graph, Peeled]] = classifier.__dict__.setdefault("_lowered", {})
-    key = str(device)
-    if key not in cache:
+
+    def make() -> tuple[Graph, Peeled]:
         graph, peeled = _peel(classifier.graph.logits)
-        cache[key] = (lower(graph).to(torch.float64, device), peeled)
-    return cache[key]
+        return lower(graph).to(torch.float64, device), peeled
+
+    return classifier.once(("lowered", str(device)), make)
 
 
 def _peel(graph: Graph) -> tuple[Graph, Peeled]:

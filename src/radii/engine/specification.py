@@ -66,10 +66,7 @@ _DETAIL = {
 
 def goals(classifier: Classifier, spec: OutputSpec) -> Goals:
     """The network with all rows of the specification as its outputs, lowered, in float64."""
-    cache: dict[str, Graph] = classifier.__dict__.setdefault("_lowered_whole", {})
-    if "graph" not in cache:
-        cache["graph"] = lower(classifier.graph)
-    nodes = list(cache["graph"].nodes)
+    nodes = list(classifier.once("lowered with its last activations", lambda: lower(classifier.graph)).nodes)
     rows = torch.from_numpy(np.concatenate([c.coefficients for c in spec.clauses]))
     limits = torch.from_numpy(np.concatenate([c.bounds for c in spec.clauses]))
     flat = Node(Reshape((classifier.classes,)), (len(nodes) - 1,), (classifier.classes,))

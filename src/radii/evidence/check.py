@@ -61,11 +61,7 @@ def check(data: bytes, classifier: Classifier) -> Claim:
 
 def lowered_of(classifier: Classifier) -> Lowered:
     """The classifier's lowered graph, made once."""
-    cache: dict[str, Any] = classifier.__dict__
-    if "_checked_graph" not in cache:
-        cache["_checked_graph"] = lowered(classifier.graph)
-    found: Lowered = cache["_checked_graph"]
-    return found
+    return classifier.once("lowered by the checker", lambda: lowered(classifier.graph))
 
 
 def _instance(claim: Claim, arrays: Arrays, classifier: Classifier) -> Instance:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ from radii.models.runtime import Runtime
 from radii.problem import Domain
 
 Shape = tuple[int, ...]
+T = TypeVar("T")
 CHUNK_VALUES = 2**21  # values of all nodes together in one chunk of a batch: 8 MiB in float32 stay near the caches
 
 
@@ -65,6 +66,23 @@ class Classifier:
         from radii.models.from_onnx import import_graph  # loads onnx, which a classifier at rest does not need
 
         return with_preprocessing(import_graph(self.onnx_bytes, self.input_shape), self.preprocessing)
+
+    def with_graph(self, graph: Graph, **changes: Any) -> Classifier:
+        """The same network with other facts, such as its name, and with its graph, which is then not read again."""
+        found = replace(self, **changes)
+        found.__dict__["graph"] = graph
+        return found
+
+    @cached_property
+    def _derived(self) -> dict[Hashable, Any]:
+        return {}
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` gives, made once per key and kept as long as the classifier: lowered graphs, for example."""
+        if key not in self._derived:
+            self._derived[key] = make()
+        found: T = self._derived[key]
+        return found
 
     @cached_property
     def _runtime(self) -> Runtime:
@@ -141,7 +159,7 @@ class Classifier:
     def _labels(self, y: Any, count: int) -> NDArray[np.int64]:
         labels = np.atleast_1d(np.asarray(y))
         if labels.shape != (count,):
-            raise DataError(f"labels: expected {count}, one an input, got shape {labels.shape}")
+            raise DataError(f"labels: expected {count}, one per input, got shape {labels.shape}")
         bad = labels[(labels < 0) | (labels >= self.classes)]
         if bad.size:
             raise DataError(f"labels: expected classes from 0 to {self.classes - 1}, got {bad[0]}")

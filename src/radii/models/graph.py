@@ -87,6 +87,10 @@ class Graph:
                 results.append(node.operator(*(results[i] for i in node.inputs)))
         return results
 
+    @cached_property
+    def _converted(self) -> dict[tuple[torch.dtype, str], Graph]:
+        return {}
+
     def to(self, dtype: torch.dtype, device: torch.device | str = "cpu") -> Graph:
         """The same graph with its constants in another dtype and on another device (cached).
 
@@ -94,8 +98,7 @@ class Graph:
         to float64 is exact and the one to float32 rounds each constant once.
         """
         key = (dtype, str(device))
-        cache: dict[tuple[torch.dtype, str], Graph] = self.__dict__.setdefault("_converted", {})
-        if key not in cache:
+        if key not in self._converted:
             with torch.inference_mode(False):  # the copy outlives the caller's mode and must stay differentiable
                 graph = Graph(
                     tuple(
@@ -103,6 +106,5 @@ class Graph:
                         for node in self.nodes
                     )
                 )
-            graph.__dict__["_converted"] = {key: graph}
-            cache[key] = graph
-        return cache[key]
+            graph._converted[key] = self._converted[key] = graph
+        return self._converted[key]

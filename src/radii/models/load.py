@@ -1,15 +1,15 @@
-"""load_classifier: a classifier from an ONNX file or its bytes, or from a torch module."""
+"""load_classifier: a classifier from an ONNX file or its bytes, from a torch module, or from the zoo."""
 
 from __future__ import annotations
 
 import gzip
 import zlib
 from collections.abc import Mapping
-from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Any
 
+from radii import zoo
 from radii._check import whole
 from radii.errors import ModelError
 from radii.models.check import examine
@@ -25,22 +25,25 @@ def load_classifier(
     source: Any,
     *,
     preprocessing: Preprocessing | Mapping[str, Any] | tuple[Any, Any] | None = None,
-    domain: Domain | tuple[float, float] | None = UNIT,
+    domain: Domain | tuple[float | None, float | None] | None = UNIT,
     name: str | None = None,
     input_shape: tuple[int, ...] | None = None,
     check: bool = True,
 ) -> Classifier:
-    """A classifier from an ONNX file (also `.onnx.gz`), ONNX bytes, an onnx model or a torch module.
+    """A classifier from an ONNX file (also `.onnx.gz`), ONNX bytes, an onnx model, a torch module or the zoo.
 
     `preprocessing` is (mean, std) in the units of the domain; `domain=None` is the whole space; `input_shape` (without
     the batch) is needed for torch modules and for files that leave it open. The network must equal onnxruntime on
-    random inputs of the domain; `check=False` skips that.
+    random inputs of the domain; `check=False` skips that. More: docs/classifier.md.
 
         net = radii.load_classifier("mnist.onnx")
+        net = radii.load_classifier("zoo:mnist5k-standard")    # a network that comes with radii
         net = radii.load_classifier(module, input_shape=(1, 28, 28), preprocessing=(0.1307, 0.3081))
     """
     if isinstance(source, Classifier):
         return source
+    if isinstance(source, str) and source.startswith(zoo.PREFIX):
+        source = zoo.path(source)
     shape = None if input_shape is None else _shape(input_shape)
     path = Path(source) if isinstance(source, (str, Path)) else None
     label = name or (_stem(path) if path else type(source).__name__ if hasattr(source, "forward") else "network")
@@ -50,28 +53,22 @@ def load_classifier(
     except ModelError as error:
         error.args = (f"{path or label}: {error}",)
         raise
-    graph = classifier.graph
-    named = replace(
-        classifier, name=label, path=None if path is None else str(path), alarms=(*alarms, *classifier.alarms)
-    )
-    named.__dict__["graph"] = graph  # read once
-    return named
+    where = None if path is None else str(path)
+    return classifier.with_graph(classifier.graph, name=label, path=where, alarms=(*alarms, *classifier.alarms))
 
 
 def _build(model: bytes, shape: Shape | None, preprocessing: Preprocessing, domain: Domain, check: bool) -> Classifier:
     from radii.models.from_onnx import import_graph
 
     graph = import_graph(model, shape)
+    whole = with_preprocessing(graph, preprocessing)
     classifier = Classifier(
         model, graph.input_shape, prod(graph.output_shape), domain=domain, preprocessing=preprocessing
-    )
-    classifier.__dict__["graph"] = with_preprocessing(graph, preprocessing)
+    ).with_graph(whole)
     if not check:
         return classifier
     difference, alarms = examine(classifier)
-    checked = replace(classifier, difference=difference, alarms=alarms)
-    checked.__dict__["graph"] = classifier.graph
-    return checked
+    return classifier.with_graph(whole, difference=difference, alarms=alarms)
 
 
 def _shape(value: Any) -> Shape:

@@ -26,7 +26,7 @@ class Domain:
             raise InputError(f"domain: expected low < high, got [{self.low:g}, {self.high:g}]")
 
     @staticmethod
-    def of(value: Domain | tuple[float, float] | None) -> Domain:
+    def of(value: Domain | tuple[float | None, float | None] | None) -> Domain:
         """A domain from itself, a (low, high) pair, or None for the whole space."""
         if isinstance(value, Domain):
             return value

@@ -12,9 +12,10 @@ import numpy as np
 
 from radii._check import choice, epsilon
 from radii.errors import InputError
-from radii.report.content import QUESTION, Content, Series, natural
+from radii.report.content import Content, Series, natural
 from radii.report.distribution import Distribution
 from radii.stats._arrays import level
+from radii.store import QUESTION
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,25 +13,12 @@ import numpy as np
 
 from radii.errors import StoreError
 from radii.report.distribution import Distribution
-from radii.report.facts import Facts, facts
 from radii.stats import Guarantee
-from radii.store import Selection, Store, open_store, radii_frame
+from radii.store import QUESTION, Selection, Store, open_store, radii_frame
+from radii.store.facts import Facts, facts
 
 if TYPE_CHECKING:
     import pandas as pd
-
-# One network asked one question in one way: rows that agree in all of these belong together.
-QUESTION = (
-    "classifier",
-    "dataset",
-    "split",
-    "property",
-    "property_parameters",
-    "norm",
-    "search",
-    "verifier",
-    "seed",
-)
 
 
 @dataclass(frozen=True)

@@ -10,19 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import func, select
-
 from radii.errors import InputError
 from radii.report.content import Content, Part, gather, named, opened
 from radii.report.page import Choice, Options, datasets_for, html
 from radii.report.png import Originals
-from radii.store import schema
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 LOOK_EVERY = 1.0  # seconds between two looks at a store
 _SHARE = 5.0  # a page is made again after so many times the time that making it takes
 _MOST_KEPT = 4  # pages
-_WATCHED = (schema.plans, schema.alarms, schema.studies)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,8 +114,6 @@ def state(parts: Sequence[Part]) -> str:
     """A short text that changes whenever a result, a plan or an alarm is added."""
     found: list[object] = []
     for part in parts:
-        with opened(part.store) as store, store.read() as connection:
-            radii = select(func.count(), func.max(schema.radii.c.finished)).select_from(schema.radii)
-            found += connection.execute(radii).one()
-            found += (connection.execute(select(func.count()).select_from(t)).scalar_one() for t in _WATCHED)
+        with opened(part.store) as store:
+            found += store.state()
     return hashlib.sha256(repr(found).encode()).hexdigest()[:16]

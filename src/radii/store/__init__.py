@@ -5,7 +5,7 @@ from __future__ import annotations
 from radii.store._examine import Examined, Missing
 from radii.store._put import Alarm
 from radii.store._read import Info, Progress
-from radii.store.frame import export, queries_frame, radii_frame
+from radii.store.frame import ASKED, QUESTION, export, queries_frame, radii_frame
 from radii.store.merge import Merged, merge
 from radii.store.record import (
     ClassifierRecord,
@@ -21,6 +21,8 @@ from radii.store.select import Selection
 from radii.store.sql import EmptyStoreError, Store, open_store
 
 __all__ = [
+    "ASKED",
+    "QUESTION",
     "Alarm",
     "ClassifierRecord",
     "EmptyStoreError",

@@ -87,6 +87,11 @@ def release(connection: Connection, owner: str) -> int:
     return connection.execute(delete(schema.claims).where(schema.claims.c.owner == owner)).rowcount
 
 
+def owners(connection: Connection) -> list[str]:
+    """Everybody who holds a claim."""
+    return list(connection.execute(select(schema.claims.c.owner).distinct()).scalars())
+
+
 def clock(connection: Connection) -> float:
     """Seconds since 1970 by the one clock that all users of the store share."""
     if connection.dialect.name == "postgresql":

@@ -103,6 +103,13 @@ def finished_since(connection: Connection, study: str | None, moment: float) -> 
     return int(connection.execute(query).scalar_one())
 
 
+def state(connection: Connection) -> tuple[float | None, ...]:
+    """Numbers that change whenever a result, a plan or an alarm is added."""
+    radii = select(func.count(), func.max(schema.radii.c.finished)).select_from(schema.radii)
+    others = (select(func.count()).select_from(table) for table in (schema.plans, schema.alarms, schema.studies))
+    return (*connection.execute(radii).one(), *(connection.execute(query).scalar_one() for query in others))
+
+
 def info(connection: Connection, where: str) -> Info:
     """What the store holds."""
     tables = [table for table in schema.metadata.sorted_tables if table is not schema.about]

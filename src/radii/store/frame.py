@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 FORMATS = ("csv", "parquet", "json")
 
+ASKED = ("classifier", "dataset", "split", "property", "property_parameters", "norm")  # which network was asked what
+QUESTION = (*ASKED, "search", "verifier", "seed")  # and how: radii that agree in all of these form one distribution
+
 # The contract: these columns in this order; more may follow.
 RADII: dict[str, Any] = {
     "classifier": NAMED["classifier"],

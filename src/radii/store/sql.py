@@ -126,6 +126,11 @@ class Store:
         with self.write() as connection:
             return _claims.release(connection, owner)
 
+    def owners(self) -> list[str]:
+        """Everybody who holds a claim."""
+        with self.read() as connection:
+            return _claims.owners(connection)
+
     # What was found out
 
     def put(self, record: RadiusRecord) -> None:
@@ -210,6 +215,11 @@ class Store:
         """How many units were finished at that moment (seconds since 1970) or later."""
         with self.read() as connection:
             return _read.finished_since(connection, study, moment)
+
+    def state(self) -> tuple[float | None, ...]:
+        """Numbers that change whenever a result, a plan or an alarm is added."""
+        with self.read() as connection:
+            return _read.state(connection)
 
     def info(self) -> Info:
         """What the store holds and how large it is."""

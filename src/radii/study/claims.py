@@ -12,10 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
-from sqlalchemy import select
 
 from radii.store import Store
-from radii.store.schema import claims as _table
 from radii.study.plan import Work
 
 SECONDS = 120.0  # how long a claim lasts unless it is renewed: what another machine waits for after a crash
@@ -99,9 +97,7 @@ def owner_name() -> str:
 
 def release_dead(store: Store) -> int:
     """Give back the claims of runs on this machine that are gone; those of other machines run out."""
-    with store.read() as connection:
-        owners = list(connection.execute(select(_table.c.owner).distinct()).scalars())
-    return sum(store.release(owner) for owner in owners if _dead(owner))
+    return sum(store.release(owner) for owner in store.owners() if _dead(owner))
 
 
 def _dead(owner: str) -> bool:

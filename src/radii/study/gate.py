@@ -10,9 +10,10 @@ import numpy as np
 from radii._check import number
 from radii.errors import InputError
 from radii.stats import Distribution
-from radii.store import Selection, Store, radii_frame
+from radii.store import QUESTION, Selection, Store, radii_frame
+from radii.store.record import canonical
 
-_SAME = ("classifier", "dataset", "split", "property", "property_parameters", "norm", "search", "verifier", "seed")
+_SAME = (*QUESTION, "target")
 
 
 @dataclass(frozen=True)
@@ -70,11 +71,10 @@ def judge(store: Store, where: Selection, demands: list[Demand], confidence: flo
     frame = radii_frame(store, where)
     if frame.empty:
         raise InputError(f"{store.where}: expected finished radii to judge, got none that match")
-    columns = [*_SAME, "target"]
     unfinished = _unfinished(store, where)
     found = []
-    for values, rows in frame.groupby(columns, dropna=False, sort=True):
-        named = dict(zip(columns, values, strict=True))
+    for values, rows in frame.groupby(list(_SAME), dropna=False, sort=True):
+        named = dict(zip(_SAME, values, strict=True))
         missing = unfinished.get(_group(named), 0)
         absent = [np.nan] * missing
         dist = Distribution.from_arrays(
@@ -102,6 +102,7 @@ def _unfinished(store: Store, where: Selection) -> dict[tuple[Any, ...], int]:
             "classifier": unit.classifier.name,
             "dataset": place.dataset,
             "split": place.split,
+            "property_parameters": canonical(dict(setting.property_parameters)),
             **{name: getattr(setting, name) for name in ("property", "norm", "search", "verifier", "seed", "target")},
         }
         counts[_group(named)] = counts.get(_group(named), 0) + 1
@@ -109,8 +110,7 @@ def _unfinished(store: Store, where: Selection) -> dict[tuple[Any, ...], int]:
 
 
 def _group(named: dict[str, Any]) -> tuple[Any, ...]:
-    keys = ("classifier", "dataset", "split", "property", "norm", "search", "verifier", "seed", "target")
-    return tuple(_text(named[key]) for key in keys)
+    return tuple(_text(named[key]) for key in _SAME)
 
 
 def _text(value: Any) -> str:

@@ -50,7 +50,7 @@ def classifiers(parts: list[ClassifierPart], base: Path) -> Iterator[tuple[Sourc
     for part in parts:
         for path in _files(part.path, base):
             options = part.model_dump(include={"preprocessing", "domain", "input_shape"}, exclude_unset=True)
-            found = Source(str(path), part.name, options).load()
+            found = Source(path, part.name, options).load()
             if found.name in seen:
                 if seen[found.name] == found.fingerprint:
                     continue
@@ -59,18 +59,17 @@ def classifiers(parts: list[ClassifierPart], base: Path) -> Iterator[tuple[Sourc
                     "give one of them a name: {path: …, name: …}"
                 )
             seen[found.name] = found.fingerprint
-            yield Source(str(path), found.name, options, found.fingerprint), found
+            yield Source(path, found.name, options, found.fingerprint), found
 
 
-def _files(text: str, base: Path) -> list[Path]:
+def _files(text: str, base: Path) -> list[str]:
     if text.startswith(zoo.PREFIX):
-        names = zoo.cards() if text == f"{zoo.PREFIX}*" else [text]
-        return [zoo.path(name) for name in names]
+        return [zoo.PREFIX + name for name in zoo.cards()] if text == f"{zoo.PREFIX}*" else [text]
     if not any(sign in text for sign in _MAGIC):
-        return [located(text, base)]
+        return [str(located(text, base))]
     for folder in (base, Path.cwd()):
         if found := sorted(glob.glob(str(folder / Path(text).expanduser()), recursive=True)):
-            return [Path(name).resolve() for name in found]
+            return [str(Path(name).resolve()) for name in found]
     raise InputError(f"classifiers: expected files that match {text!r} in {base}, got none")
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import func, select
 
-from radii.store import Alarm, ClassifierRecord, Environment, Progress, Store, schema
+from radii.store import schema
+from radii.store._put import Alarm
+from radii.store._read import Progress
+from radii.store._rows import environment_of
+from radii.store.record import ClassifierRecord, Environment
+from radii.store.sql import Store
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ def facts(store: Store, studies: Collection[str] = ()) -> Facts:
     """What the store says of itself, read in one moment; plans and progress of these studies, or of all."""
     radii = schema.radii.c
     with store.read() as connection:
-        bodies = connection.execute(select(schema.environments.c.body)).scalars().all()
+        environments = connection.execute(select(schema.environments)).mappings().all()
         proofs = connection.execute(
             select(radii.proof, radii.arithmetic, radii.tool, func.count())
             .where(radii.proof.is_not(None), radii.lower.is_not(None))
@@ -57,7 +61,7 @@ def facts(store: Store, studies: Collection[str] = ()) -> Facts:
         where=store.where,
         studies={name: body for name, body in store.studies().items() if not studies or name in studies},
         classifiers=tuple(store.classifiers()),
-        environments=tuple(Environment(**json.loads(body)) for body in bodies),
+        environments=tuple(environment_of(row) for row in environments),
         alarms=tuple(store.alarms()),
         progress=tuple(one for name in studies or (None,) for one in store.progress(name)),
         proofs={(p, a, t or ""): n for p, a, t, n in proofs},
