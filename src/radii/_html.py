@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
+from typing import Any
 
 
 def table(caption: str, rows: Iterable[tuple[str, object]]) -> str:
@@ -16,3 +17,10 @@ def _text(value: object) -> str:
     if value is None or value == "":
         return "–"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def cell(value: Any) -> str:
+    """A value as text: absent is a dash, floats have four significant digits."""
+    if value is None:
+        return "-"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from html import unescape
 from pathlib import Path
 
 import numpy as np
 import pytest
 from filled import HOSTILE, Plan, fill
 
+from radii.cli.main import run
 from radii.errors import InputError, StoreError
 from radii.problem import Proof, Radius
 from radii.report import documents
@@ -18,6 +20,8 @@ from radii.report.content import gather
 from radii.report.page import banner, html
 from radii.report.rounding import down, up
 from radii.report.serve import make_app
+from radii.report.stats_tables import view
+from radii.report.tables import default_eps
 from radii.report.watch import Served
 from radii.store import Store
 
@@ -162,3 +166,27 @@ def test_other_hosts_need_a_token(hostile: Path) -> None:
     assert entered.status_code == 303
     assert token not in entered.headers["location"]
     assert client.get("/health").status_code == 200
+
+
+@pytest.mark.parametrize("name", ["summary", "classes", "compare"])
+def test_page_markdown_and_terminal_show_the_same_tables(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """Every cell that `radii stats` prints stands in the report, in its own row."""
+    where, report = tmp_path / "two.db", tmp_path / "report"
+    fill(where, Plan(networks=("one", "other"), inputs=30, classes=3))
+    assert run(["stats", name, str(where)]) == 0
+    told = capsys.readouterr().out
+    extra = [] if name == "summary" else ["--view", name]
+    for ending in ("md", "html"):
+        assert run(["report", str(where), *extra, "-o", str(report.with_suffix(f".{ending}"))]) == 0
+    page, text = (unescape(report.with_suffix(f".{ending}").read_text()) for ending in ("html", "md"))
+    content = gather([where])
+    tables = view(name, content, default_eps(content), 0.95)
+    assert sum(len(table.rows) for table in tables) > 5
+    for table in tables:
+        assert table.title in told
+        for row in table.texts:
+            assert "| " + " | ".join(row) + " |" in text
+            assert f'<th scope="row">{row[0]}</th>' + "".join(f"<td>{cell}</td>" for cell in row[1:]) in page
+            assert all(cell in told for cell in row)

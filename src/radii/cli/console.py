@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 
+from radii._html import cell
 from radii.errors import InputError
 
 
@@ -22,13 +23,6 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
         pieces = (t.rjust(w) if r else t.ljust(w) for t, w, r in zip(row, widths, right, strict=True))
         lines.append("  ".join(pieces).rstrip())
     return "\n".join(lines)
-
-
-def cell(value: Any) -> str:
-    """A value as text: absent is a dash, floats have four significant digits."""
-    if value is None:
-        return "-"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def is_number(text: str) -> bool:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from radii.cli.console import cell, note, table, writable
+from radii._html import cell
+from radii.cli.console import note, table, writable
 
 if TYPE_CHECKING:
     from radii.data import Dataset

@@ -29,6 +29,10 @@ def report(
     data: Annotated[str | None, typer.Option(help="Data set of the inputs, to show the originals.")] = None,
     root: Annotated[Path | None, typer.Option(help="Folder of that data set's files.")] = None,
     option: DataOption = None,
+    view: Annotated[
+        list[str] | None,
+        typer.Option(help="Add tables of radii stats: compare, classes, fit, cost; may be repeated."),
+    ] = None,
     title: Annotated[str, typer.Option(help="Title of the report.")] = "Robustness report",
 ) -> None:
     """Write a report of stored radii: one file that needs no network.
@@ -37,12 +41,14 @@ def report(
     Example:
       radii report study.db -o report.html
       radii report study.db --data mnist5k -o report.html
+      radii report study.db --view compare --view classes -o report.md
     """
     from radii._check import choice, epsilon
     from radii.errors import InputError
     from radii.report import documents
     from radii.report.content import gather, named
     from radii.report.page import Options, datasets_for
+    from radii.report.stats_tables import EXTRA
     from radii.stats._arrays import level
 
     level(confidence)
@@ -52,10 +58,11 @@ def report(
     if target.is_dir() or not target.parent.is_dir():
         raise InputError(f"--output: expected a file in an existing folder, got {target}")
     size = None if eps is None else epsilon(eps, "--eps")
+    views = tuple(choice(name, "--view", EXTRA) for name in view or ())
     where = _selection(stores, study or [], classifier or [])
     content = gather(stores, where, title=title)
     sets = datasets_for(content, data, root, data_options(option)) if data else ()
-    options = Options(eps=size, confidence=confidence, data=sets)
+    options = Options(eps=size, confidence=confidence, data=sets, views=views)
     if sets:
         content = named(content, sets[0].class_names)
     documents.write(content, target, kind, options)

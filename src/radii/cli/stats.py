@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,14 +15,6 @@ from radii.errors import InputError
 if TYPE_CHECKING:
     from radii.report.content import Content
     from radii.report.tables import Table
-
-VIEWS = {
-    "summary": "shares, quality, outcomes, classes and comparisons",
-    "compare": "ranks, tests, crossings, correlations, consistent inputs",
-    "classes": "recall, fairness, one-to-one radii, KS matrices, risk",
-    "fit": "which family the radii follow",
-    "cost": "time, PAR scores, what each verifier adds",
-}
 
 
 def stats(
@@ -57,19 +48,21 @@ def stats(
     from radii._check import epsilon
     from radii.cli.loading import Part, loaded
     from radii.report import tables
+    from radii.report.stats_tables import view
     from radii.stats._arrays import level
 
     level(confidence)
-    view, addresses = _view(what)
+    chosen, addresses = _view(what)
     content = loaded(addresses, Part(study or (), classifier or (), label or (), target), "stats")
     if compare is not None:
         _compare(content, compare, among, json)
         return
     size = tables.default_eps(content) if eps is None else epsilon(eps, "--eps")
-    if view == "summary" and json:
+    if chosen == "summary" and json:
         emit_json({"eps": size, "networks": [_facts(one, size, confidence) for one in content.series]})
         return
-    _show(list(_maker(view, costs, timeout)(content, size, confidence)), content.alarms, size, json)
+    limit = _limit(chosen, costs, timeout)
+    _show(view(chosen, content, size, confidence, costs=costs, timeout=limit), content.alarms, size, json)
     if plot is not None:
         _plot(content, plot)
 
@@ -77,6 +70,7 @@ def stats(
 def _view(words: Sequence[str]) -> tuple[str, list[str]]:
     """The view, which is the first word if it is one, and the stores."""
     from radii._check import choice, nearest
+    from radii.report.stats_tables import VIEWS
 
     first, rest = words[0], list(words[1:])
     if first in VIEWS and rest:
@@ -88,21 +82,14 @@ def _view(words: Sequence[str]) -> tuple[str, list[str]]:
     return "summary", list(words)
 
 
-def _maker(view: str, costs: Path | None, timeout: float | None) -> Callable[..., Any]:
+def _limit(chosen: str, costs: Path | None, timeout: float | None) -> float | None:
+    """The time-out of the view of costs; options that the view has no use for are refused."""
     from radii._check import number
-    from radii.cli import views
-    from radii.cli.views_classes import classes
 
     for name, value, place in (("--costs", costs, "classes"), ("--timeout", timeout, "cost")):
-        if value is not None and view != place:
-            raise InputError(f"{name}: expected it only with radii stats {place}, got it with {view}")
-    if view == "classes":
-        return partial(classes, costs=costs)
-    if view == "cost":
-        limit = None if timeout is None else number(timeout, "--timeout", low=0.0, strict=True)
-        return partial(views.cost, timeout=limit)
-    made: Callable[..., Any] = getattr(views, view)
-    return made
+        if value is not None and chosen != place:
+            raise InputError(f"{name}: expected it only with radii stats {place}, got it with {chosen}")
+    return None if timeout is None else number(timeout, "--timeout", low=0.0, strict=True)
 
 
 def _show(shown: Sequence[Table], alarms: Sequence[str], eps: float, json: bool) -> None:

@@ -10,6 +10,7 @@ from radii.report import tables
 from radii.report.content import Content
 from radii.report.page import Options, banner, write_page
 from radii.report.pdf_pages import plates
+from radii.report.stats_tables import view
 from radii.report.tables import Table
 
 _LATEX = {
@@ -48,7 +49,7 @@ def markdown_table(table: Table) -> str:
     lines = [f"### {escaped(table.title)}", ""]
     if table.rows:
         lines += ["| " + " | ".join(map(escaped, table.headers)) + " |", "|" + " --- |" * len(table.headers)]
-        lines += ["| " + " | ".join(escaped(str(cell)) for cell in row) + " |" for row in table.rows]
+        lines += ["| " + " | ".join(escaped(text) for text in row) + " |" for row in table.texts]
     if table.note:
         lines += ["", escaped(table.note)]
     return "\n".join(lines)
@@ -102,11 +103,12 @@ def _tables(content: Content, options: Options) -> list[Table]:
     if content.empty:
         return [tables.provenance(content)]
     eps = tables.default_eps(content) if options.eps is None else options.eps
-    return tables.all_tables(content, eps, options.confidence)
+    chosen = tables.all_tables(content, eps, options.confidence)
+    return chosen + [one for name in options.views for one in view(name, content, eps, options.confidence)]
 
 
 def _latex_table(table: Table) -> str:
-    rows = [" & ".join(latex(str(cell)) for cell in row) + r" \\" for row in table.rows]
+    rows = [" & ".join(latex(text) for text in row) + r" \\" for row in table.texts]
     heads = " & ".join(latex(head) for head in table.headers) + r" \\"
     body = "\n".join([r"\toprule", heads, r"\midrule", *rows, r"\bottomrule"])
     columns = "l" + "r" * (len(table.headers) - 1)

@@ -18,6 +18,7 @@ from radii.report import tables
 from radii.report.content import Content
 from radii.report.payload import as_script, download, gathered_pictures, payload
 from radii.report.png import Originals
+from radii.report.stats_tables import view
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -36,11 +37,15 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What a reader may choose of a report; `eps` is taken from the data unless given, `data` adds the originals."""
+    """What a reader may choose of a report; `eps` is taken from the data unless given, `data` adds the originals.
+
+    `views` adds tables of `radii stats`, by the names in `stats_tables.VIEWS`.
+    """
 
     eps: float | None = None
     confidence: float = 0.95
     data: tuple[Dataset, ...] = ()
+    views: tuple[str, ...] = ()
     live: bool = False
     state: str = ""
     choices: tuple[Choice, ...] = ()
@@ -53,6 +58,7 @@ def html(content: Content, options: Options | None = None) -> str:
     pictures = gathered_pictures(content, Originals(chosen.data))
     found = payload(content, eps, chosen.confidence, pictures)
     compared = tables.comparisons(content)
+    more = [one for name in chosen.views for one in view(name, content, eps, chosen.confidence)]
     found["compare"] = [list(row) for row in compared.rows]
     found |= {"live": chosen.live, "state": chosen.state}
     text: str = _template().render(
@@ -64,7 +70,7 @@ def html(content: Content, options: Options | None = None) -> str:
         shares=tables.shares(content, eps, chosen.confidence),
         fairness=tables.fairness(content, eps, chosen.confidence),
         compared=compared,
-        rest=[tables.outcomes(content), tables.evidence(content)],
+        rest=[tables.quality(content), tables.outcomes(content), tables.evidence(content), *more],
         has_pairs=any("pairs" in one for one in found["series"]),
         has_pictures=bool(pictures),
         has_originals=any(one.original for one in pictures.values()),

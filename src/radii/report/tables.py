@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from radii._html import cell
 from radii.errors import InputError
 from radii.problem.property import printed
 from radii.report.content import Content, Series
@@ -31,6 +32,11 @@ class Table:
     headers: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     note: str = ""
+
+    @property
+    def texts(self) -> list[list[str]]:
+        """The rows as readers see them, the same on the page, in Markdown, in LaTeX and on the terminal."""
+        return [[cell(value) for value in row] for row in self.rows]
 
 
 def default_eps(content: Content) -> float:
@@ -58,6 +64,18 @@ def shares(content: Content, eps: float, confidence: float) -> Table:
         f"holds with {confidence:g} confidence at every ε at once, if the inputs are independent draws."
     )
     return Table("Robust accuracy", headers, tuple(rows), note)
+
+
+def quality(content: Content) -> Table:
+    """The measures of the JAIR paper's Tables 2, 3, 5 and 8–10 for every network."""
+    names = ("correct", "accuracy", "critical_share", "unsolved_share", "mean_gap", "lowest", "mean_lower")
+    rows = []
+    for one in content.series:
+        found = one.dist.summary().as_dict()
+        rows.append((one.name, *(found[name] for name in names)))
+    headers = ("network", *(name.replace("_", " ") for name in names))
+    note = "Lower ends of correctly classified inputs; a critical termination left a gap wider than the tolerance."
+    return Table("Quality of the distributions", headers, tuple(rows), note)
 
 
 def outcomes(content: Content) -> Table:
@@ -196,6 +214,7 @@ def all_tables(content: Content, eps: float, confidence: float) -> list[Table]:
     return [
         identity(content),
         shares(content, eps, confidence),
+        quality(content),
         outcomes(content),
         fairness(content, eps, confidence),
         comparisons(content),

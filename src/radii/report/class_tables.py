@@ -1,23 +1,25 @@
-"""`radii stats classes`: robust recall, fairness, one-to-one radii, KS matrices and cost-weighted risk."""
+"""The tables of `radii stats classes`: robust recall, fairness, one-to-one radii, KS matrices, cost-weighted risk."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+
+from radii._check import number
 from radii.errors import InputError
-
-if TYPE_CHECKING:
-    from radii.report.content import Content, Series
-    from radii.report.tables import Table
-    from radii.stats import Distribution
+from radii.report.content import Content, Series
+from radii.report.tables import Table
+from radii.stats import Distribution
+from radii.stats.classes import ks_matrix, nearest_targets, one_to_one, robust_recall
+from radii.stats.fairness import disparity, gini, worst_class
+from radii.stats.risk import cost_risk
 
 
 def classes(content: Content, eps: float, confidence: float, costs: Path | None = None) -> Iterator[Table]:
     """Every table per class; what needs single targets or two splits is there where the results have them."""
-    import numpy as np
-
     labelled = [one for one in content.series if np.unique(one.dist.label[one.dist.label >= 0]).size > 1]
     if not labelled:
         raise InputError("radii stats classes: expected inputs of two classes or more, got one or none")
@@ -33,9 +35,6 @@ def classes(content: Content, eps: float, confidence: float, costs: Path | None 
 
 
 def _recall(series: list[Series], eps: float, confidence: float) -> Table:
-    from radii.report.tables import Table
-    from radii.stats.classes import robust_recall
-
     rows = []
     for one in series:
         found = robust_recall(one.dist, eps, confidence)
@@ -46,9 +45,6 @@ def _recall(series: list[Series], eps: float, confidence: float) -> Table:
 
 
 def _fairness(series: list[Series], eps: float, confidence: float) -> Table:
-    from radii.report.tables import Table
-    from radii.stats.fairness import disparity, gini, worst_class
-
     rows: list[tuple[Any, ...]] = []
     for one in series:
         worst = worst_class(one.dist, eps, confidence)
@@ -64,9 +60,6 @@ def _fairness(series: list[Series], eps: float, confidence: float) -> Table:
 
 
 def _one_to_one(name: str, pairs: Distribution) -> Table:
-    from radii.report.tables import Table
-    from radii.stats.classes import one_to_one
-
     rows = []
     for (label, target), part in one_to_one(pairs).items():
         found = part.summary()
@@ -76,9 +69,6 @@ def _one_to_one(name: str, pairs: Distribution) -> Table:
 
 
 def _nearest(name: str, pairs: Distribution) -> Table:
-    from radii.report.tables import Table
-    from radii.stats.classes import nearest_targets
-
     found = nearest_targets(pairs)
     rows = []
     for i, label in enumerate(found.labels):
@@ -91,9 +81,6 @@ def _nearest(name: str, pairs: Distribution) -> Table:
 
 def _matrices(series: list[Series]) -> Iterator[Table]:
     """The KS matrix of every network that was measured on train and test."""
-    from radii.report.tables import Table
-    from radii.stats.classes import ks_matrix
-
     sides: dict[str, dict[str, Any]] = {}
     for one in series:
         sides.setdefault(str(one.question["classifier"]), {}).setdefault(str(one.question.get("split")), one.dist)
@@ -116,9 +103,6 @@ def _matrices(series: list[Series]) -> Iterator[Table]:
 
 
 def _risk(series: list[Series], path: Path, eps: float, confidence: float) -> Table:
-    from radii.report.tables import Table
-    from radii.stats.risk import cost_risk
-
     costs = read_costs(path)
     rows = []
     for one in series:
@@ -132,8 +116,6 @@ def _risk(series: list[Series], path: Path, eps: float, confidence: float) -> Ta
 
 def read_costs(path: Path) -> list[list[float]]:
     """A matrix of costs from a text file: one line a true class, numbers with commas."""
-    from radii._check import number
-
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -1,49 +1,70 @@
-"""The views of `radii stats`: what stored radii say, as tables of plain values."""
+"""The tables of `radii stats` beyond those of every report: comparisons, families, costs, and the views by name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from radii._check import choice
 from radii.errors import InputError
+from radii.report import tables
+from radii.report.class_tables import classes
+from radii.report.content import Content
+from radii.report.tables import Table
+from radii.stats.comparison import unique_ids
+from radii.stats.correlation import consistency, correlations
+from radii.stats.cost import cactus, contributions, par
+from radii.stats.curves import crossings, stretches
+from radii.stats.goodness_of_fit import goodness
+from radii.stats.jair_tests import lognormal_ks
+from radii.stats.networks import pairwise_tests, ranking
+from radii.store import ASKED
 
-if TYPE_CHECKING:
-    from radii.report.content import Content
-    from radii.report.tables import Table
+VIEWS = {
+    "summary": "shares, quality, outcomes, classes and comparisons",
+    "compare": "ranks, tests, crossings, correlations, consistent inputs",
+    "classes": "recall, fairness, one-to-one radii, KS matrices, risk",
+    "fit": "which family the radii follow",
+    "cost": "time, PAR scores, what each verifier adds",
+}
+EXTRA = tuple(name for name in VIEWS if name != "summary")  # what a report has only when it is asked for
+
+
+def view(
+    name: str,
+    content: Content,
+    eps: float,
+    confidence: float,
+    *,
+    costs: Path | None = None,
+    timeout: float | None = None,
+) -> list[Table]:
+    """The tables of one view; `costs` is for classes (a matrix in a file), `timeout` for cost (in seconds)."""
+    if choice(name, "view", VIEWS) == "classes":
+        return list(classes(content, eps, confidence, costs))
+    if name == "cost":
+        return list(cost(content, timeout))
+    if name == "fit":
+        return list(fit(content))
+    return list({"summary": summary, "compare": compare}[name](content, eps, confidence))
 
 
 def summary(content: Content, eps: float, confidence: float) -> Iterator[Table]:
     """Shares, the paper's quality measures, outcomes, classes and comparisons."""
-    from radii.report import tables
-
     yield tables.shares(content, eps, confidence)
-    yield _quality(content)
+    yield tables.quality(content)
     if content.facts:
         yield tables.outcomes(content)
     yield tables.fairness(content, eps, confidence)
     yield tables.comparisons(content)
 
 
-def _quality(content: Content) -> Table:
-    from radii.report.tables import Table
-
-    names = ("correct", "accuracy", "critical_share", "unsolved_share", "mean_gap", "lowest", "mean_lower")
-    rows = []
-    for one in content.series:
-        found = one.dist.summary().as_dict()
-        rows.append((one.name, *(found[name] for name in names)))
-    headers = ("network", *(name.replace("_", " ") for name in names))
-    note = "Lower ends of correctly classified inputs; a critical termination left a gap wider than the tolerance."
-    return Table("Quality of the distributions", headers, tuple(rows), note)
-
-
 def compare(content: Content, eps: float, confidence: float) -> Iterator[Table]:
     """Ranks with their uncertainty, tests, crossings, correlations, and the inputs networks agree on."""
-    from radii.report.tables import Table
-    from radii.stats.curves import crossings, stretches
-    from radii.stats.networks import pairwise_tests, ranking
-
     dists = content.distributions
     if len(dists) < 2:
         raise InputError(f"radii stats compare: expected at least two networks, got {len(dists)}")
@@ -79,9 +100,6 @@ def compare(content: Content, eps: float, confidence: float) -> Iterator[Table]:
 
 def _agreement(content: Content, confidence: float) -> Iterator[Table]:
     """Correlations and consistent inputs; a note where the networks share no inputs."""
-    from radii.report.tables import Table
-    from radii.stats.correlation import consistency, correlations
-
     dists = content.distributions
     ends = ("at least", "at most", "low", "high")
     heads = ("network", "against", "inputs", "correlation", *ends, "of lower ends", "remark")
@@ -104,12 +122,8 @@ def _agreement(content: Content, confidence: float) -> Iterator[Table]:
         yield Table(name, ("input", "mean rank", "spread"), ranks, note)
 
 
-def fit(content: Content, eps: float, confidence: float) -> Iterator[Table]:
+def fit(content: Content) -> Iterator[Table]:
     """Which family the radii follow: sound tests on the intervals, and the paper's plain one."""
-    from radii.report.tables import Table
-    from radii.stats.goodness_of_fit import goodness
-    from radii.stats.jair_tests import lognormal_ks
-
     rows: list[tuple[Any, ...]] = []
     plain: list[tuple[Any, ...]] = []
     for one in content.series:
@@ -136,13 +150,8 @@ def fit(content: Content, eps: float, confidence: float) -> Iterator[Table]:
     )
 
 
-def cost(content: Content, eps: float, confidence: float, timeout: float | None = None) -> Iterator[Table]:
+def cost(content: Content, timeout: float | None = None) -> Iterator[Table]:
     """Time, PAR scores, and what each verifier adds to the others."""
-    import numpy as np
-
-    from radii.report.tables import Table
-    from radii.stats.cost import cactus, par
-
     rows = []
     for one in content.series:
         dist = one.dist.select(one.dist.correct) if one.dist.correct.any() else one.dist
@@ -166,13 +175,6 @@ def cost(content: Content, eps: float, confidence: float, timeout: float | None 
 
 def _portfolio(content: Content, timeout: float | None) -> Table:
     """What each verifier adds on networks and inputs that several were asked about."""
-    import numpy as np
-
-    from radii.report.tables import Table
-    from radii.stats.comparison import unique_ids
-    from radii.stats.cost import contributions
-    from radii.store import ASKED
-
     groups: dict[tuple[str, ...], dict[str, Any]] = {}
     for one in content.series:
         key = tuple(str(one.question.get(name)) for name in ASKED)
