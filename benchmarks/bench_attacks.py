@@ -27,13 +27,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from common import DATA
 
 from radii.attacks.exact import distances, settle
 from radii.attacks.min_norm import minimum_norm
 from radii.models import Classifier, load_classifier
 from radii.problem import Norm
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 PEER_NETWORKS = ("mnist-net_256x2", "mnist_relu_3_50", "convSmallRELU__DiffAI")
 EFFORTS = ("fast", "standard")  # peers get as many gradient evaluations as these take
 Peer = Callable[[Any, torch.Tensor, torch.Tensor, Norm, int], torch.Tensor]

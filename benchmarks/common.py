@@ -26,7 +26,7 @@ from radii.problem import Instance
 torch.set_num_threads(1)  # more threads only fight over small tensors
 
 ROOT = Path(__file__).resolve().parents[1]
-DATA = ROOT.parent / "shared" / "data"
+DATA = Path(os.environ.get("RADII_DATA") or ROOT.parent / "shared" / "data")  # CONTRIBUTING.md says what is in it
 
 
 def machine() -> dict[str, Any]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from tests.shared import DATA, needs
 from tests.verifiers.nets import Net, convnet, f32, mlp
 
 from radii.bounds.lowering import lower
@@ -26,8 +26,8 @@ from radii.problem import Clause, OutputSpec, Reason, SpecQuery, Verdict
 from radii.verifiers.milp import Milp
 from radii.verifiers.smt import Smt
 
-VNNCOMP = Path(__file__).resolve().parents[3] / "shared" / "data" / "vnncomp2021"
-needs_vnncomp = pytest.mark.skipif(not VNNCOMP.is_dir(), reason=f"SHARED DATA ABSENT: expected at {VNNCOMP}")
+VNNCOMP = DATA / "vnncomp2021"
+needs_vnncomp = needs("vnncomp2021")
 BUDGET = Budget(seconds=20)
 
 
