@@ -244,3 +244,67 @@ def test_a_grid_search(tmp_path: Path, capfd: Capture) -> None:
         database.execute(f"UPDATE radii SET upper = 0.4, status = 'open' WHERE units_id = {CLOSED}")
     database.close()
     assert "smallest ε that its search broke" in lines(checked(capfd, store, 1))
+
+
+DAMAGE = {
+    "text for a number": ("radii", "SET lower = 'abc'"),
+    "an infinite end": ("radii", "SET upper = 9e999"),
+    "crossed ends": ("radii", "SET lower = upper + 1 WHERE upper > 0"),
+    "text for a count": ("radii", "SET queries = 'abc'"),
+    "a time beyond all calendars": ("radii", "SET finished = 1e300"),
+    "bytes for text": ("radii", "SET status = x'ff00'"),
+    "a text that is none": ("radii", "SET note = CAST(x'ff41' AS TEXT)"),
+    "text for a position": ("instances", "SET \"index\" = 'abc'"),
+    "parameters that are no JSON": ("settings", "SET search_parameters = '{'"),
+    "an unknown key of an environment": ("environments", 'SET body = \'{"colour": "red"}\''),
+    "an environment of other types": ("environments", "SET body = '{\"versions\": 3}'"),
+    "proof fields without a proof": ("radii", "SET proof = NULL"),
+    "a proof without arithmetic": ("radii", "SET proof = 'x', arithmetic = NULL WHERE status = 'misclassified'"),
+    "a proof of no known arithmetic": ("radii", "SET proof = 'x', arithmetic = 'roman'"),
+    "a study that is no JSON": ("studies", "SET body = 'nonsense'"),
+    "a study of nothing": ("studies", "SET body = '{\"data\": 3}'"),
+    "unknown options of a network": ("classifiers", 'SET metadata = \'{"options": {"x": 1}}\''),
+    "a network that is not there": ("units", "SET classifiers_id = 77 WHERE id = 1"),
+    "a query about no number": ("queries", "SET epsilon = 'abc'"),
+    "a picture that is text": ("witnesses", "SET x = 'hello'"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damage_is_one_line_for_every_reader(name: str, forge: Forge, tmp_path: Path, capfd: Capture) -> None:
+    """No reader fails without a reason: it works, or says in one line what is wrong with the store."""
+    table, change = DAMAGE[name]
+    copy = forge(f"UPDATE {table} {change}")
+    harmless = ("an unknown key of an environment", "a text that is none")  # nothing rests on a note
+    assert run(["check", str(copy)]) in ((0,) if name in harmless else (1, 3))
+    assert "internal error" not in capfd.readouterr().err
+    report = ("report", copy, "-o", tmp_path / "report.md")
+    readers = (("status", copy), ("export", copy), ("export", copy, "--what", "queries"), ("stats", copy), report)
+    for words in (*readers, ("guarantee", copy, "--eps", "0.01")):
+        capfd.readouterr()
+        code = run([str(word) for word in words])
+        error = capfd.readouterr().err
+        assert code in (0, 2), error
+        if code == 2:
+            assert error.count("\n") == 1
+            assert "internal error" not in error
+
+
+def test_a_damaged_row_is_not_overwritten(tmp_path: Path, capfd: Capture) -> None:
+    """A run that tries open units again keeps a row that it cannot read, and raises an alarm."""
+    path = toy_study(
+        tmp_path / "s", inputs=2, nets=1, budget={"nodes": 1}, search={"method": "direct", "tolerance": 1e-9}
+    )
+    assert run(["run", str(path), "--runner", "serial"]) == 0
+    store = path.with_suffix(".db")
+    with sqlite3.connect(store) as database:
+        assert database.execute("UPDATE radii SET lower = upper + 1 WHERE status = 'open'").rowcount == 2
+    database.close()
+    changed = path.read_text().replace("nodes: 1", "nodes: 2")
+    path.write_text(changed)
+    capfd.readouterr()
+    assert run(["run", str(path), "--runner", "serial", "--retry"]) == 3
+    with sqlite3.connect(store) as database:
+        assert database.execute("SELECT count(*) FROM radii WHERE lower > upper").fetchone() == (2,)
+        assert "damaged" in database.execute("SELECT message FROM alarms").fetchone()[0]
+    database.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -17,6 +18,8 @@ import pytest
 from browser import SHOTS, SLOW, open_browser, watched
 from filled import HOSTILE, Plan, fill, records
 
+from radii.errors import InputError
+from radii.report.watch import Served
 from radii.store import Store
 
 TOKEN = "0123456789abcdef"
@@ -75,9 +78,15 @@ def test_the_real_server_refuses_what_it_should(server: Server) -> None:
     assert "frame-ancestors 'none'" in headers["content-security-policy"]
     assert headers["cache-control"] == "no-store"
     assert "server" not in headers
-    for host in ("evil.example", "127.0.0.1.evil.example", f"evil.example:{server.port}", "localhost@evil.example", ""):
+    port = server.port
+    for host in (
+        *("evil.example", "127.0.0.1.evil.example", f"evil.example:{port}", "localhost@evil.example", ""),
+        *("127.0.0.1]", "[127.0.0.1", "127.0.0.1[", f"127.0.0.1:{port}@evil.com", "127.0.0.1:x", "[::1]evil.com"),
+        *("localhost:80:80", "127.0.0.1/", "[::1", "::1", "[localhost]"),
+    ):
         assert server.ask(Host=host)[0] == 400, host
-    assert server.ask(Host=f"localhost:{server.port}")[0] == 200
+    for host in (f"localhost:{port}", "LOCALHOST", "127.0.0.1", "[::1]", f"[::1]:{port}"):
+        assert server.ask(Host=host)[0] == 200, host
     for path in ("/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/..%2f..%2fetc/passwd", "/static/../growing.db"):
         assert server.ask(path)[0] == 404, path
     for question in ("store=/etc/passwd", "store=2", "store=-1", "store=1.9", "store=1.0'--"):
@@ -116,6 +125,66 @@ def test_events_tell_of_changes_only(server: Server, folder: Path) -> None:
             heard += line.recv(4096)
     assert b"text/event-stream" in heard
     assert b"retry: 2000" in heard
+
+
+def test_half_sent_requests_are_not_kept(server: Server) -> None:
+    """Nothing at all, half a head, and half a head after a whole request: all are closed; a live page is not."""
+    whole = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    places = [socket.create_connection(("127.0.0.1", server.port), timeout=60) for _ in range(401)]
+    live, *slow = places
+    live.sendall(b"GET /events?store=1 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+    for number, line in enumerate(slow):
+        line.sendall((b"", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ", whole + whole[:20])[number % 3])
+    for number, line in enumerate(slow):
+        heard = b""
+        while piece := line.recv(4096):
+            heard += piece
+        assert heard.startswith(b"HTTP/1.1 200") == (number % 3 == 2)
+    assert server.ask("/health")[0] == 200
+    assert b"text/event-stream" in live.recv(4096)
+    assert live.recv(4096)  # still told something
+    for line in places:
+        line.close()
+
+
+def test_a_damaged_store_is_told_with_every_header(folder: Path) -> None:
+    """One line that says what is wrong, under the same policy as a page; also where nobody foresaw the failure."""
+    fill(folder / "damaged.db", Plan(networks=("first",), inputs=6))
+    with sqlite3.connect(folder / "damaged.db") as database:
+        database.execute("UPDATE radii SET cpu_seconds = 'long' WHERE units_id = 3")
+    database.close()
+    served = Server(folder / "damaged.db")
+    try:
+        status, text, headers = served.ask()
+        assert (status, text.count("\n")) == (500, 0)
+        assert "column cpu_seconds, got 'long'; `radii check` lists the rows" in text
+        (folder / "damaged.db").unlink()
+        for path in ("/", "/events", "/witness?store=0&series=0&row=0&index=0"):
+            status, text, headers = served.ask(path)
+            assert status in (404, 500)
+            assert "expected an existing file" in text or path.startswith("/witness")
+            assert "frame-ancestors 'none'" in headers["content-security-policy"]
+            assert headers["x-content-type-options"] == "nosniff"
+    finally:
+        served.end()
+
+
+def test_an_unforeseen_failure_has_every_header(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from starlette.testclient import TestClient
+
+    from radii.report import serve, watch
+
+    monkeypatch.setattr(watch.Reader, "kept", lambda *_: 1 / 0)
+    app = serve.make_app(watch.Served(stores=(str(folder / "growing.db"),)))
+    answer = TestClient(app, base_url="http://localhost", raise_server_exceptions=False).get("/")
+    assert answer.status_code == 500
+    assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize("token", ["sixteen letters;", "schlüsselschlüssel", "0123456789abcdef\n", ""])
+def test_a_token_that_cannot_stand_in_an_address(token: str) -> None:
+    with pytest.raises(InputError, match="--token: expected letters, digits"):
+        Served(stores=("a.db",), token=token)
 
 
 def test_a_token_is_needed_where_others_can_reach(folder: Path) -> None:

@@ -32,6 +32,7 @@ def serve(
       radii serve study.db
     """
     from radii._check import optional
+    from radii.report.prompt import prompt
     from radii.report.serve import make_app
     from radii.report.watch import Served
     from radii.store import open_store
@@ -45,7 +46,9 @@ def serve(
         shown = f"[{host}]" if ":" in host else host
         note(f"http://{shown}:{listener.getsockname()[1]}/{'?token=…' if token else ''}  (Ctrl-C ends it)")
         # Live pages keep their connection open; the end does not wait for them.
-        config = uvicorn.Config(app, log_level="warning", server_header=False, timeout_graceful_shutdown=1)
+        config = uvicorn.Config(
+            app, http=prompt(), log_level="warning", server_header=False, timeout_graceful_shutdown=1
+        )
         uvicorn.Server(config).run(sockets=[listener])
 
 

@@ -16,6 +16,7 @@ from radii.report.distribution import Distribution
 from radii.stats import Guarantee
 from radii.store import QUESTION, Selection, Store, open_store, radii_frame
 from radii.store.facts import Facts, facts
+from radii.store.frame import ends_in_order
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,7 +134,7 @@ def opened(address: str | Path | Store) -> AbstractContextManager[Store]:
 
 
 def _series(store: Store, where: Selection | None, class_names: tuple[str, ...]) -> Iterator[Series]:
-    frame = radii_frame(store, where)
+    frame = ends_in_order(radii_frame(store, where), store.where)
     if frame.empty:
         return
     # Equal questions that differ in search parameters or versions only become runs of their own.

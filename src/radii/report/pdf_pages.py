@@ -127,9 +127,11 @@ def _fooled(content: Content, originals: Originals, count: int = 5) -> list[figu
         places = fragile_first(one.dist)[:count]
         keys = tuple(str(key) for key in one.rows["key"].to_numpy()[places])
         with opened(one.source) as store:
-            for record in store.records(Selection(key=keys)):
+            for record in filter(None, (item.record for item in store.examine(Selection(key=keys)))):
                 witness, original = record.radius.witness, originals.get(record.unit.instance)
                 if witness is None or original is None or record.radius.misclassified:
+                    continue
+                if witness.x.size != original.size:
                     continue
                 label, taken = (tables.class_name(content, k) for k in (record.unit.instance.label, witness.prediction))
                 seen = np.asarray(witness.x).reshape(original.shape)

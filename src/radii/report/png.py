@@ -56,11 +56,14 @@ def shown(store: Store, keys: Iterable[str], originals: Originals) -> Iterator[S
     """The witnesses of units as pictures, for those that have one with the shape of a picture."""
     wanted = list(keys)
     for start in range(0, len(wanted), 400):
-        for record in store.records(Selection(key=tuple(wanted[start : start + 400]))):
-            witness = record.radius.witness
-            if witness is None:
+        for item in store.examine(Selection(key=tuple(wanted[start : start + 400]))):
+            record = item.record
+            witness = None if record is None else record.radius.witness
+            if record is None or witness is None:  # a damaged row has no picture; `radii check` names it
                 continue
             original = originals.get(record.unit.instance)
+            if original is not None and original.size != witness.x.size:
+                continue
             values = witness.x if original is None else witness.x.reshape(original.shape)
             fooled = picture(values)
             if fooled is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import re
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +17,14 @@ from radii.report.png import shown
 from radii.report.watch import LOOK_EVERY, LOOPBACK, Reader, Served, state
 
 if TYPE_CHECKING:
-    from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
 
 COOKIE = "radii-token"
 
 
-def make_app(served: Served) -> Starlette:
-    """The application; every answer carries a policy that allows nothing from elsewhere."""
+def make_app(served: Served) -> Any:
+    """The application; every answer, also to a failure, carries a policy that allows nothing from elsewhere."""
     _check.optional("starlette", "serve", "radii serve")
     from starlette.applications import Starlette
     from starlette.responses import PlainTextResponse
@@ -46,8 +46,7 @@ def make_app(served: Served) -> Starlette:
 
     handlers = {"/": page, "/events": events, "/witness": witness, "/health": health}
     app = Starlette(routes=[Route(path, handler, methods=["GET"]) for path, handler in handlers.items()])
-    app.add_middleware(_Gate, served=served)
-    return app
+    return _Gate(app, served)  # outermost, so that Starlette's own answers pass through it too
 
 
 class _Gate:
@@ -84,15 +83,20 @@ class _Gate:
         await answer(scope, receive, guarded)
 
     def _host_ok(self, header: str) -> bool:
-        name = header.rsplit(":", 1)[0].strip("[]") if not header.endswith("]") else header.strip("[]")
+        """Whether the request names this server: a name or an address, a port at most, and nothing else."""
+        match = _HOST.fullmatch(header)
+        if match is None:
+            return False
+        name = (match["name"] or match["address"]).lower()
         if self.served.host in LOOPBACK:
             return name in LOOPBACK
-        return self.served.host in ("0.0.0.0", "::") or name == self.served.host
+        return self.served.host in ("0.0.0.0", "::") or name == self.served.host.lower()
 
     def _known(self, given: str) -> bool:
         return hmac.compare_digest(given.encode(), (self.served.token or "").encode())
 
 
+_HOST = re.compile(r"(?:(?P<name>[A-Za-z0-9.-]+)|\[(?P<address>[0-9A-Fa-f:.]+)\])(?::[0-9]{1,5})?", re.ASCII)
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -110,8 +114,10 @@ def _page(reader: Reader, request: Request) -> Response:
 
     try:
         return HTMLResponse(reader.kept(reader.asked(request.query_params.getlist("store"))).page)
-    except RadiiError as error:
+    except InputError as error:
         return PlainTextResponse(str(error), status_code=404)
+    except RadiiError as error:  # a store that cannot be read: the line says what to do
+        return PlainTextResponse(str(error), status_code=500)
 
 
 def _witness(reader: Reader, request: Request) -> Response:

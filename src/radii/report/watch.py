@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ from radii.report.page import Choice, Options, datasets_for, html
 from radii.report.png import Originals
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_TOKEN = re.compile(r"[A-Za-z0-9._~-]+", re.ASCII)
 LOOK_EVERY = 1.0  # seconds between two looks at a store
 _SHARE = 5.0  # a page is made again after so many times the time that making it takes
 _MOST_KEPT = 4  # pages
@@ -35,6 +37,11 @@ class Served:
     def __post_init__(self) -> None:
         if not self.stores:
             raise InputError("serve: expected at least one store, got none")
+        if self.token is not None and not _TOKEN.fullmatch(self.token):
+            raise InputError(
+                "--token: expected letters, digits and . _ ~ - only, so that it can stand in an address; "
+                "`openssl rand -hex 16` makes one"
+            )
         if self.host not in LOOPBACK and len(self.token or "") < 16:
             raise InputError(
                 f"--host {self.host}: expected a token of at least 16 characters for a host that others can reach; "

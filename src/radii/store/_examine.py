@@ -124,7 +124,9 @@ class _Reader:
 
     def unit(self, number: int) -> Unit:
         """The unit of a row, whose content must be what its key says."""
-        row = self._units[number]
+        row = self._units.get(number)
+        if row is None:
+            raise StoreError(f"units: expected a row {number}, got none")
         unit = Unit(
             classifier=self._get("classifiers", row["classifiers_id"], classifier_of),
             instance=self._get("instances", row["instances_id"], instance_of),
@@ -144,6 +146,8 @@ class _Reader:
         witness = _tried(faults, lambda: self._get("witnesses", number, witness_of))
         evidence = _tried(faults, lambda: self._get("evidence", number, _evidence))
         radius = _tried(faults, lambda: radius_of(sound(row, schema.radii), witness))
+        if row["proof"] is None and (row["arithmetic"] is not None or row["tool"] is not None):
+            faults.append(f"arithmetic {row['arithmetic']!r} by {row['tool']!r} of a proof, but no proof")
         unit = _tried(faults, lambda: replace(self.unit(number), budget=mapping(row["budget"], "budget")))
         queries = _tried(faults, lambda: tuple(query_of(sound(one, schema.queries)) for one in self._asked(number)))
         environment = _tried(faults, lambda: self._get("environments", row["environments_id"], environment_of))
@@ -157,13 +161,13 @@ class _Reader:
                 environment=environment,
                 finished=row["finished"],
             )
-        link = self._units[number]
-        place = self._tables["instances"].get(link["instances_id"], {})
+        link: Any = self._units.get(number, {})
+        place = self._tables["instances"].get(link.get("instances_id"), {})
         return Examined(
-            classifier=str(self._tables["classifiers"].get(link["classifiers_id"], {}).get("name", "?")),
+            classifier=str(self._tables["classifiers"].get(link.get("classifiers_id"), {}).get("name", "?")),
             dataset=str(place.get("dataset", "?")),
             index=place.get("index", -1),
-            key=link["key"],
+            key=str(link.get("key", f"row {number}")),
             record=record,
             faults=tuple(faults),
             status=str(row["status"]),

@@ -49,9 +49,14 @@ class Progress:
         return sum(self.statuses.values())
 
 
-def numbers(connection: Connection, where: Selection) -> list[int]:
-    """The row numbers of the selected finished units, in a stable order."""
-    return list(connection.execute(chosen([schema.units.c.id], where)).scalars())
+def numbers(connection: Connection, where: Selection | None) -> list[int]:
+    """The row numbers of the selected finished units, in a stable order; of all, also those that belong to nothing."""
+    known = list(connection.execute(chosen([schema.units.c.id], where or Selection())).scalars())
+    if where is not None:
+        return known
+    every = connection.execute(select(schema.radii.c.units_id).order_by(schema.radii.c.units_id)).scalars()
+    seen = set(known)
+    return known + [number for number in every if number not in seen]
 
 
 def planned(connection: Connection, study: str) -> list[int]:

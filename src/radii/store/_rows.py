@@ -7,14 +7,14 @@ import io
 import json
 import math
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import islice
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Boolean, Connection, Float, Insert, Integer, LargeBinary, RowMapping, Table, Text
+from sqlalchemy import Boolean, Column, Connection, Float, Insert, Integer, LargeBinary, RowMapping, Table, Text
 from sqlalchemy.dialects import postgresql, sqlite
 
 from radii.errors import StoreError
@@ -58,16 +58,19 @@ def _insert(connection: Connection, table: Table) -> Any:
 
 def sound(row: Row, table: Table) -> Row:
     """The row, once every column of the table holds what it is made for; SQLite itself would let anything in."""
-    for name, kinds, wanted in _columns(table):
-        value = row[name]
-        if not isinstance(value, kinds) or (isinstance(value, float) and not math.isfinite(value)):
-            raise StoreError(f"{table.name} {name}: expected {wanted}, got {value!r:.80}")
+    for name, fits, wanted in _columns(table):
+        if not fits(row[name]):
+            raise StoreError(f"{table.name} {name}: expected {wanted}, got {row[name]!r:.80}")
     return row
 
 
 @cache
-def _columns(table: Table) -> list[tuple[str, tuple[type, ...], str]]:
-    """What Python calls the values of each column, and what people call them."""
+def _columns(table: Table) -> list[tuple[str, Callable[[Any], bool], str]]:
+    return [(column.name, *fitting(column)) for column in table.c]
+
+
+def fitting(column: Column[Any]) -> tuple[Callable[[Any], bool], str]:
+    """Whether a value belongs into a column, and what people call such values."""
     kinds: dict[type, tuple[tuple[type, ...], str]] = {
         Boolean: ((bool,), "true or false"),
         Float: ((int, float), "a finite number"),
@@ -75,11 +78,13 @@ def _columns(table: Table) -> list[tuple[str, tuple[type, ...], str]]:
         LargeBinary: ((bytes,), "bytes"),
         Text: ((str,), "text"),
     }
-    found = []
-    for column in table.c:
-        types, wanted = next(kind for base, kind in kinds.items() if isinstance(column.type, base))
-        found.append((column.name, (*types, type(None)) if column.nullable else types, wanted))
-    return found
+    types, wanted = next(kind for base, kind in kinds.items() if isinstance(column.type, base))
+    allowed = (*types, type(None)) if column.nullable else types
+
+    def fits(value: Any) -> bool:
+        return isinstance(value, allowed) and (not isinstance(value, float) or math.isfinite(value))
+
+    return fits, wanted
 
 
 def mapping(text: str, name: str) -> dict[str, Any]:
@@ -168,7 +173,12 @@ def environment_row(record: Environment) -> dict[str, Any]:
 def environment_of(row: Row) -> Environment:
     """The environment of a row; what another version of radii may have added is left out."""
     body = mapping(row["body"], "environment")
-    return Environment(**{one.name: body[one.name] for one in dataclasses.fields(Environment) if one.name in body})
+    known = {one.name: body[one.name] for one in dataclasses.fields(Environment) if one.name in body}
+    usual = vars_of(Environment(seed=0))
+    for name, value in known.items():
+        if not isinstance(value, type(usual[name])) and not (name == "seed" and value is None):
+            raise StoreError(f"environment {name}: expected {type(usual[name]).__name__}, got {value!r:.80}")
+    return Environment(**known)
 
 
 def query_row(record: QueryRecord, unit: int) -> dict[str, Any]:

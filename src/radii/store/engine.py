@@ -101,8 +101,13 @@ def _writable(folder: Path) -> bool:
 
 def _tune_reader(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # transactions are begun by `_begin_sqlite`
+    connection.text_factory = _text  # one damaged text must not hide every row of its query
     for pragma in ("synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY"):
         connection.execute(f"PRAGMA {pragma}")
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "backslashreplace")
 
 
 def _tune_sqlite(connection: Any, record: Any) -> None:

@@ -8,12 +8,17 @@ from typing import Any
 
 from sqlalchemy import func, select
 
+from radii.errors import InputError, StoreError
+from radii.problem import Proof
 from radii.store import schema
 from radii.store._put import Alarm
 from radii.store._read import Progress
-from radii.store._rows import environment_of
+from radii.store._rows import environment_of, sound
 from radii.store.record import ClassifierRecord, Environment
 from radii.store.sql import Store
+
+_YEAR_10000 = 253402300800.0  # seconds since 1970
+_LISTED = "`radii check` lists the rows"
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,7 @@ def facts(store: Store, studies: Collection[str] = ()) -> Facts:
         environments = connection.execute(select(schema.environments)).mappings().all()
         proofs = connection.execute(
             select(radii.proof, radii.arithmetic, radii.tool, func.count())
-            .where(radii.proof.is_not(None), radii.lower.is_not(None))
+            .where(radii.proof.is_not(None), radii.lower.is_not(None), radii.misclassified.is_(False))
             .group_by(radii.proof, radii.arithmetic, radii.tool)
         ).all()
         evidence = connection.execute(
@@ -61,13 +66,28 @@ def facts(store: Store, studies: Collection[str] = ()) -> Facts:
         where=store.where,
         studies={name: body for name, body in store.studies().items() if not studies or name in studies},
         classifiers=tuple(store.classifiers()),
-        environments=tuple(environment_of(row) for row in environments),
+        environments=tuple(environment_of(sound(row, schema.environments)) for row in environments),
         alarms=tuple(store.alarms()),
         progress=tuple(one for name in studies or (None,) for one in store.progress(name)),
-        proofs={(p, a, t or ""): n for p, a, t, n in proofs},
+        proofs={_proof(kind, arithmetic, tool): n for kind, arithmetic, tool, n in proofs},
         evidence={row[0]: row[1] for row in evidence},
         reasons={row[0]: row[1] for row in reasons},
         identities=tuple(sorted(filter(None, identities))),
         budgets=tuple(sorted(set(filter(None, budgets)))),
-        finished=None if last is None else (float(first), float(last)),
+        finished=None if last is None else (moment(first), moment(last)),
     )
+
+
+def moment(value: Any) -> float:
+    """Seconds since 1970, once they are a time that can be written down."""
+    if not isinstance(value, (int, float)) or not 0 <= value < _YEAR_10000:
+        raise StoreError(f"store: expected finish times in seconds since 1970, got {value!r:.80}; {_LISTED}")
+    return float(value)
+
+
+def _proof(kind: Any, arithmetic: Any, tool: Any) -> tuple[str, str, str]:
+    try:
+        known = Proof(kind, arithmetic, tool or "")
+    except InputError as error:
+        raise StoreError(f"store: {error}; {_LISTED}") from None
+    return known.kind, known.arithmetic, known.tool

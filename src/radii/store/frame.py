@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Float, Integer, Table, select
 from radii import _check
 from radii.errors import InputError, StoreError
 from radii.store import schema
+from radii.store._rows import fitting
 from radii.store.select import COLUMNS as NAMED
 from radii.store.select import Selection, matching
 from radii.store.sql import Store
@@ -97,7 +98,7 @@ def _frame(store: Store, columns: dict[str, Any], where: Selection, base: Table)
     with store.read() as connection:
         rows = _transposed(connection, query)
         parents = {table: _parent(connection, table, keys, columns) for table, keys in _PARENTS.items()}
-    values = {name: _series(column, data) for (name, column), data in zip(own.items(), rows[len(links) :])}
+    values = {name: _series(name, column, data) for (name, column), data in zip(own.items(), rows[len(links) :])}
     places = []
     for (numbers, names), link in zip(parents.values(), rows):
         place = pd.Index(numbers).get_indexer(pd.Index(link, dtype="int64"))
@@ -121,17 +122,40 @@ def _parent(connection: Connection, table: Table, keys: list[Any], columns: dict
     """The table's row numbers, in the order of its keys, and its part of the columns."""
     mine = {name: column for name, column in columns.items() if column.table is table}
     numbers, *rest = _transposed(connection, select(table.c.id, *mine.values()).order_by(*keys, table.c.id))
-    return numbers, {name: _series(column, data) for (name, column), data in zip(mine.items(), rest)}
+    return numbers, {name: _series(name, column, data) for (name, column), data in zip(mine.items(), rest)}
 
 
-def _series(column: Any, data: Any) -> pd.Series[Any]:
+def _series(name: str, column: Any, data: Any) -> pd.Series[Any]:
+    """The values of a column; one that holds something else is refused by its name."""
     import pandas as pd
 
-    if isinstance(column.type, Float):
-        return pd.Series(np.array(data, dtype=np.float64))
-    if isinstance(column.type, Integer):
-        return pd.Series(list(data), dtype="Int64" if column.nullable else "int64")
-    return pd.Series(list(data), dtype="str")
+    try:
+        if isinstance(column.type, Float):
+            values = np.array(data, dtype=np.float64)
+            if not np.isinf(values).any():
+                return pd.Series(values)
+        elif isinstance(column.type, Integer):
+            return pd.Series(list(data), dtype="Int64" if column.nullable else "int64")
+        else:
+            return pd.Series(list(data), dtype="str")
+    except (ValueError, TypeError, OverflowError):
+        pass
+    fits, wanted = fitting(column)
+    odd = next((value for value in data if not fits(value)), None)
+    raise StoreError(f"store: expected {wanted} in column {name}, got {odd!r:.80}; `radii check` lists the rows")
+
+
+def ends_in_order(frame: pd.DataFrame, where: str) -> pd.DataFrame:
+    """The frame, once no lower end is negative or above its upper end: statistics of such rows mean nothing."""
+    low, high = frame["lower"].to_numpy(), frame["upper"].to_numpy()
+    bad = np.flatnonzero((low > high) | (low < 0) | (high < 0))
+    if bad.size:
+        row = frame.iloc[int(bad[0])]
+        raise StoreError(
+            f"store {where}: {row['classifier']}, {row['dataset']} input {row['index']}: expected 0 ≤ lower ≤ upper, "
+            f"got {row['lower']!r} and {row['upper']!r} ({bad.size} such rows); `radii check` lists them"
+        )
+    return frame
 
 
 def export(frame: pd.DataFrame, format: str, path: str | Path | None = None) -> str | None:

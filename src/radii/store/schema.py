@@ -209,7 +209,11 @@ def is_empty(connection: Connection) -> bool:
 
 def version_of(connection: Connection) -> int:
     """The schema version that the store was written with."""
-    return int(connection.execute(select(about.c.value).where(about.c.name == "schema")).scalar_one())
+    found = connection.execute(select(about.c.value).where(about.c.name == "schema")).scalar_one_or_none()
+    try:
+        return int(str(found))
+    except ValueError:
+        raise StoreError(f"store: expected the number of its schema, got {found!r:.80}; restore a copy") from None
 
 
 def migrate(connection: Connection, where: str, steps: Steps, newest: int = VERSION) -> None:

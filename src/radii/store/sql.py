@@ -127,7 +127,7 @@ class Store:
             return _claims.release(connection, owner)
 
     def owners(self) -> list[str]:
-        """Everybody who holds a claim."""
+        """Everybody who holds a claim, run out or not."""
         with self.read() as connection:
             return _claims.owners(connection)
 
@@ -160,7 +160,7 @@ class Store:
     def examine(self, where: Selection | None = None) -> Iterator[Examined]:
         """The selected rows, a few hundred at a time, each with its record or with what is wrong with it."""
         with self.read() as connection:
-            numbers = _read.numbers(connection, where or Selection())
+            numbers = _read.numbers(connection, where)
         for part in chunks(numbers):
             with self.read() as connection:
                 found = _examine.examined(connection, part)

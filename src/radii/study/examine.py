@@ -15,6 +15,7 @@ from radii.store import RadiusRecord
 from radii.study.recall import property_of
 
 _BATCHES = (1, 2, 32)  # sizes in which an input is run: a near tie may round differently in another one
+_YEAR_10000 = 253402300800.0  # in seconds since 1970
 _CLOSE = 1e-3  # of the largest output: how far stored outputs may be from those of this machine
 
 
@@ -25,6 +26,8 @@ def row(record: RadiusRecord, status: str) -> Iterator[str]:
         yield f"status {status!r}, but its ends say {radius.status.value!r}"
     if radius.note.startswith("contradiction"):
         yield radius.note
+    if not 0 <= record.finished < _YEAR_10000:
+        yield f"finished at {record.finished!r} seconds since 1970"
     if radius.proof is not None and radius.lower is None:
         yield f"a proof ({radius.proof.kind}) without a lower end"
     if radius.upper is not None and radius.witness is None and not radius.misclassified:
@@ -56,6 +59,8 @@ def _search(record: RadiusRecord) -> Iterator[str]:
 def _trace(record: RadiusRecord) -> Iterator[str]:
     """Whether the ends are those that the recorded queries gave; more work may have raised a lower end since."""
     radius, queries = record.radius, record.queries
+    for odd in {one.verdict for one in queries} - set(Verdict):
+        yield f"a query with the verdict {odd!r}"
     broken = [one.epsilon for one in queries if one.verdict == Verdict.BROKEN]
     robust = [one.epsilon for one in queries if one.verdict == Verdict.ROBUST]
     if broken and radius.upper != min(broken):

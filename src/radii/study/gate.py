@@ -11,6 +11,7 @@ from radii._check import number
 from radii.errors import InputError
 from radii.stats import Distribution
 from radii.store import QUESTION, Selection, Store, radii_frame
+from radii.store.frame import ends_in_order
 from radii.store.record import canonical
 
 _SAME = (*QUESTION, "target")
@@ -68,7 +69,7 @@ def judge(store: Store, where: Selection, demands: list[Demand], confidence: flo
     The gate passes only when all do, so each may be judged at the full confidence: whichever demand is not met in
     truth, it passes by chance with at most 1 − confidence.
     """
-    frame = radii_frame(store, where)
+    frame = ends_in_order(radii_frame(store, where), store.where)
     if frame.empty:
         raise InputError(f"{store.where}: expected finished radii to judge, got none that match")
     unfinished = _unfinished(store, where)

@@ -20,7 +20,8 @@ class Recall:
     """Loads on first use; what cannot be found again is an `InputError` that says what is missing."""
 
     def __init__(self, studies: Mapping[str, Mapping[str, Any]]) -> None:
-        self._bodies = [(part, body.get("seed", 0)) for body in studies.values() for part in body.get("data") or ()]
+        parts = ((body.get("data"), body.get("seed", 0)) for body in studies.values())
+        self._bodies = [(part, seed) for data, seed in parts if isinstance(data, list) for part in data]
         self._classifiers: dict[str, Classifier | InputError] = {}
         self._inputs: dict[tuple[str, int, str], Instance] = {}
         self._places: dict[tuple[str, str, int], list[Instance]] = {}
@@ -60,7 +61,10 @@ class Recall:
         if not record.path:
             raise InputError(f"classifier {record.name}: expected the file it came from, got none in the store")
         options: dict[str, Any] = dict(record.metadata.get("options", {}))
-        return Source(record.path, record.name, options, record.fingerprint).load(check=False)
+        try:
+            return Source(record.path, record.name, options, record.fingerprint).load(check=False)
+        except TypeError as error:
+            raise InputError(f"classifier {record.name}: expected options that this version knows: {error}") from None
 
     def _more(self, record: InstanceRecord) -> bool:
         """Whether another selection could be loaded: those of the studies first, then the data set by its name."""
