@@ -162,7 +162,18 @@ def test_a_published_table_is_read_like_a_store(capfd: Capture) -> None:
     assert "did you mean" in refused_here(capfd, "stats", table, "--classifier", "convSmallRELU__DiffAi")
 
 
-SAMPLE = ["guarantee", "zoo:mnist5k-standard", "--data", "mnist5k", "--seconds", "0.5"]
+def test_sub_commands_say_what_the_spelling_without_them_says(store: Path, capfd: Capture) -> None:
+    for old, new in (
+        (["--error", "0.1", "--json"], ["plan", "--error", "0.1", "--json"]),
+        (["--eps", "0.02", store, "--by-class"], ["read", store, "--eps", "0.02", "--by-class"]),
+        ([f"--eps={0.02}", "--one", store], ["read", store, "--one", "--eps", "0.02"]),
+    ):
+        assert told(capfd, "guarantee", *old) == told(capfd, "guarantee", *new)
+    assert "see radii guarantee run" in refused_here(capfd, "guarantee", "net.onnx", "--data", "mnist5k")
+    assert "--seconds" in refused_here(capfd, "guarantee", store, "--eps", "0.02", "--seconds", "3")  # run's option
+
+
+SAMPLE = ["guarantee", "run", "zoo:mnist5k-standard", "--data", "mnist5k", "--seconds", "0.5"]
 
 
 def test_a_sample_is_drawn_measured_and_quoted(tmp_path: Path, capfd: Capture) -> None:

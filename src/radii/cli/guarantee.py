@@ -1,4 +1,4 @@
-"""`radii guarantee`: plans a sample, runs it, and prints the sentence about unseen inputs that may be quoted."""
+"""`radii guarantee` plan, run and read: the size of a sample, a sample that is run, and what stored radii allow."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from radii.cli.console import emit_json, note
 from radii.errors import InputError
@@ -19,89 +20,135 @@ if TYPE_CHECKING:
 
 SEARCHES = {
     "direct": "measured radii: holds for every ε at once",
-    "one": "one query an input, about this ε only",
+    "one": "one query per input, about this ε only",
     "attack": "an attack only: says nothing about robustness, only how much is broken",
 }
 
 
-def guarantee(
-    what: Annotated[
-        str | None,
-        typer.Argument(help="A store; or, with --data, a network to sample; nothing: the sample is only planned."),
-    ] = None,
-    eps: Annotated[str | None, typer.Option(help="The ε of the sentence, such as 0.02 or 8/255.")] = None,
-    error: Annotated[float, typer.Option(help="Half the width of the interval that is asked for.")] = 0.05,
-    confidence: Annotated[float, typer.Option(help="Confidence of the guarantee.")] = 0.95,
-    method: Annotated[
-        str | None, typer.Option(help="Limits at one ε: clopper-pearson, hoeffding, chernoff or bernstein; plans: dkw.")
-    ] = None,
-    share: Annotated[float | None, typer.Option(help="Planning: a guess of the robust share.")] = None,
-    population: Annotated[
-        int | None, typer.Option(help="Inputs are drawn from this many, without replacement.")
-    ] = None,
-    one: Annotated[bool, typer.Option("--one", help="For this ε alone (fixed beforehand): narrower.")] = False,
-    among: Annotated[str, typer.Option(help="all inputs, or only the correct ones.")] = "all",
-    study: Annotated[list[str] | None, typer.Option(help="Only this study; may be repeated.")] = None,
-    classifier: Annotated[list[str] | None, typer.Option(help="Only this classifier; may be repeated.")] = None,
-    label: Annotated[
-        list[str] | None, typer.Option("--class", help="This class of inputs; may be repeated (Bonferroni).")
-    ] = None,
-    by_class: Annotated[bool, typer.Option("--by-class", help="One sentence a class, all together.")] = False,
-    at_least: Annotated[
-        float | None, typer.Option(help="Which classes are shown to have this robust share at ε (Holm).")
-    ] = None,
-    target: Annotated[str | None, typer.Option(help="Only this class counts as a change of mind.")] = None,
-    data: Annotated[str | None, typer.Option(help="Run: data set by name, or a file or folder.")] = None,
-    root: Annotated[Path | None, typer.Option(help="Run: folder of the data set's files.")] = None,
-    split: Annotated[str | None, typer.Option(help="Run: split of the data set; test unless given.")] = None,
-    search: Annotated[str, typer.Option(help="Run: direct (radii), one (this ε only) or attack.")] = "direct",
-    inputs: Annotated[int | None, typer.Option(help="Run: how many inputs, instead of --error.")] = None,
-    sequential: Annotated[
-        bool, typer.Option("--sequential", help="Run: stop as soon as the interval is narrow enough.")
-    ] = False,
-    finite: Annotated[
-        bool, typer.Option("--finite", help="Run: the sentence is about the inputs of this data set.")
-    ] = False,
-    norm: Annotated[str, typer.Option(help="Run: linf, l2 or l1.")] = "linf",
-    seconds: Annotated[float, typer.Option(help="Run: CPU seconds for each input.")] = 60.0,
-    tolerance: Annotated[str, typer.Option(help="Run: the gap that counts as closed.")] = "0.002",
-    verifier: Annotated[str, typer.Option(help="Run: see radii verifiers.")] = "native",
-    seed: Annotated[int, typer.Option(help="Run: seed of the draw and of the search.")] = 0,
-    store: Annotated[str | None, typer.Option(help="Run: keep results in this file or database, and use them.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> int:
-    """Plan a sample, run it, or print the sentence about unseen inputs that stored radii allow.
+# Options that several of the three commands have.
+Eps = Annotated[str, typer.Option(help="The ε of the sentence, such as 0.02 or 8/255.")]
+Error = Annotated[float, typer.Option(help="Half the width of the interval that is asked for.")]
+Confidence = Annotated[float, typer.Option(help="Confidence of the guarantee.")]
+Method = Annotated[
+    str | None, typer.Option(help="Limits at one ε: clopper-pearson, hoeffding, chernoff or bernstein; plans: dkw.")
+]
+Share = Annotated[float | None, typer.Option(help="For the plan: a guess of the robust share.")]
+Population = Annotated[int | None, typer.Option(help="Inputs are drawn from this many, without replacement.")]
+One = Annotated[bool, typer.Option("--one", help="For this ε alone (fixed beforehand): narrower.")]
+Among = Annotated[str, typer.Option(help="all inputs, or only the correct ones.")]
+Target = Annotated[str | None, typer.Option(help="Only this class counts as a change of mind.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+_FLAGS = ("--one", "--by-class", "--sequential", "--finite", "--json")
+
+
+class Spellings(TyperGroup):
+    """Sub-commands, and the spelling without them: MODEL --data … is run, STORE is read, neither is plan."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args or (args[0] not in self.commands and args[0] not in ("-h", "--help")):
+            args = [_meant(args), *args]
+        return super().parse_args(ctx, args)
+
+
+def _meant(words: Sequence[str]) -> str:
+    """The sub-command that the words without one ask for."""
+    if any(word == "--data" or word.startswith("--data=") for word in words):
+        return "run"
+    takes = [word.startswith("-") and "=" not in word and word not in _FLAGS for word in words]
+    plain = [not word.startswith("-") and not (i and takes[i - 1]) for i, word in enumerate(words)]
+    return "read" if any(plain) else "plan"
+
+
+app = typer.Typer(
+    cls=Spellings,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="""Plan a sample, run it, or print the sentence about unseen inputs that stored radii allow.
+
+    The word plan, run or read may be left out: MODEL --data NAME is run, STORE is read, and neither is plan.
 
     \b
     Examples:
-      radii guarantee --error 0.05 --confidence 0.95
-      radii guarantee zoo:mnist5k-conv --data mnist5k --eps 0.01 --error 0.1 --seconds 5
-      radii guarantee zoo:mnist5k-conv --data mnist5k --eps 0.01 --search one --sequential --error 0.1
-      radii guarantee study.db --eps 8/255 --by-class
+      radii guarantee plan --error 0.05 --confidence 0.95
+      radii guarantee run zoo:mnist5k-standard --data mnist5k --eps 0.01 --error 0.2 --seconds 1
+      radii guarantee read study.db --eps 8/255 --by-class
+    """,
+)
+
+
+@app.command()
+def plan(
+    error: Error = 0.05,
+    confidence: Confidence = 0.95,
+    method: Method = None,
+    share: Share = None,
+    population: Population = None,
+    json: Json = False,
+) -> None:
+    """How many inputs the asked width needs, before anything is measured.
+
+    \b
+    Example:
+      radii guarantee plan --error 0.05 --confidence 0.95
+    """
+    from radii.stats.sample_sizes import sample_size
+
+    kind = method or "hoeffding"
+    found = sample_size(error, confidence, kind, share=share, population=population)
+    if json:
+        emit_json({"n": found.n, "error": error, "confidence": confidence, "method": kind, "meaning": found.meaning})
+        return
+    typer.echo(
+        f"{found.n} inputs, drawn at random before anything is measured, give every share within {error:g} "
+        f"with {confidence:g} confidence ({found.meaning})."
+    )
+    typer.echo("Then: radii guarantee run MODEL --data NAME --eps E draws, measures and says what may be quoted.")
+
+
+@app.command()
+def run(
+    model: Annotated[str, typer.Argument(help="ONNX file, or zoo:NAME for a network that comes with radii.")],
+    data: Annotated[str, typer.Option(help="Data set by name, or a file or folder.")],
+    eps: Eps,
+    error: Error = 0.05,
+    confidence: Confidence = 0.95,
+    method: Method = None,
+    share: Share = None,
+    one: One = False,
+    among: Among = "all",
+    target: Target = None,
+    root: Annotated[Path | None, typer.Option(help="Folder of the data set's files.")] = None,
+    split: Annotated[str | None, typer.Option(help="Split of the data set; test unless given.")] = None,
+    search: Annotated[str, typer.Option(help="direct (radii), one (this ε only) or attack.")] = "direct",
+    inputs: Annotated[int | None, typer.Option(help="How many inputs, instead of --error.")] = None,
+    sequential: Annotated[
+        bool, typer.Option("--sequential", help="Stop as soon as the interval is narrow enough.")
+    ] = False,
+    finite: Annotated[bool, typer.Option("--finite", help="Speak of the inputs of this data set alone.")] = False,
+    norm: Annotated[str, typer.Option(help="linf, l2 or l1.")] = "linf",
+    seconds: Annotated[float, typer.Option(help="CPU seconds per input.")] = 60.0,
+    tolerance: Annotated[str, typer.Option(help="The gap that counts as closed.")] = "0.002",
+    verifier: Annotated[str, typer.Option(help="See radii verifiers.")] = "native",
+    seed: Annotated[int, typer.Option(help="Seed of the draw and of the search.")] = 0,
+    store: Annotated[str | None, typer.Option(help="Keep results in this file or database, and use them.")] = None,
+    json: Json = False,
+) -> int:
+    """Draw a sample, measure it, and say what follows for unseen inputs.
+
+    \b
+    Examples:
+      radii guarantee run zoo:mnist5k-standard --data mnist5k --eps 0.01 --error 0.2 --seconds 1
+      radii guarantee run zoo:mnist5k-standard --data mnist5k --eps 0.01 --error 0.2 --search one --sequential
     """
     from radii._check import choice, epsilon
-    from radii.cli.loading import Part, check_names, loaded
     from radii.cli.sampling import Request, sample
 
-    if what is None:
-        _plan(error, confidence, method or "hoeffding", share, population, json)
-        return 0
-    size = None if eps is None else epsilon(eps, "--eps")
-    if size is None:
-        raise InputError("--eps: expected the ε of the sentence, such as 0.02 or 8/255, got none")
-    if data is None:
-        content = loaded([what], Part(study or (), classifier or ()), "guarantee")
-        wanted = check_names(content.series, label or (), target)
-        if at_least is not None:
-            _claims(content, size, at_least, confidence, json)
-            return 0
-        asked = {"confidence": confidence, "among": among, "population": population}
-        found = _promises(content, wanted, by_class, asked)
-        _tell(found, content.alarms, (size, one, method or "clopper-pearson"), json)
-        return 0
+    size = epsilon(eps, "--eps")
     choice(search, "--search", SEARCHES)
     request = Request(
-        model=what, data=data, root=root, split=split, eps=size, error=error, confidence=confidence, method=method,
+        model=model, data=data, root=root, split=split, eps=size, error=error, confidence=confidence, method=method,
         share=share, one=one or search != "direct", among=among, inputs=inputs, finite=finite, search=search,
         options={"norm": norm, "seconds": seconds, "tolerance": tolerance, "seed": seed},
         verifier=verifier, target=target, store=store,
@@ -109,26 +156,51 @@ def guarantee(
     return sample(request, sequential, json)
 
 
-def _plan(
-    error: float, confidence: float, method: str, share: float | None, population: int | None, json: bool
+@app.command()
+def read(
+    store: Annotated[str, typer.Argument(help="File or URL of a store, or a .csv file.")],
+    eps: Eps,
+    confidence: Confidence = 0.95,
+    method: Method = None,
+    population: Population = None,
+    one: One = False,
+    among: Among = "all",
+    study: Annotated[list[str] | None, typer.Option(help="Only this study; may be repeated.")] = None,
+    classifier: Annotated[list[str] | None, typer.Option(help="Only this classifier; may be repeated.")] = None,
+    label: Annotated[
+        list[str] | None, typer.Option("--class", help="This class of inputs; may be repeated (Bonferroni).")
+    ] = None,
+    by_class: Annotated[bool, typer.Option("--by-class", help="One sentence per class, all together.")] = False,
+    at_least: Annotated[
+        float | None, typer.Option(help="Which classes are shown to have this robust share at ε (Holm).")
+    ] = None,
+    target: Target = None,
+    json: Json = False,
 ) -> None:
-    from radii.stats.sample_sizes import sample_size
+    """Print the sentence about unseen inputs that stored radii allow.
 
-    plan = sample_size(error, confidence, method, share=share, population=population)
-    if json:
-        emit_json({"n": plan.n, "error": error, "confidence": confidence, "method": method, "meaning": plan.meaning})
+    \b
+    Example:
+      radii guarantee read study.db --eps 8/255 --by-class
+    """
+    from radii._check import epsilon
+    from radii.cli.loading import Part, check_names, loaded
+
+    size = epsilon(eps, "--eps")
+    content = loaded([store], Part(study or (), classifier or ()), "guarantee")
+    wanted = check_names(content.series, label or (), target)
+    if at_least is not None:
+        _claims(content, size, at_least, confidence, json)
         return
-    typer.echo(
-        f"{plan.n} inputs, drawn at random before anything is measured, give every share within {error:g} "
-        f"with {confidence:g} confidence ({plan.meaning})."
-    )
-    typer.echo("Then: radii guarantee MODEL --data NAME --eps E draws, measures and says what may be quoted.")
+    asked = {"confidence": confidence, "among": among, "population": population}
+    found = _promises(content, wanted, by_class, asked)
+    _tell(found, content.alarms, (size, one, method or "clopper-pearson"), json)
 
 
 def _promises(
     content: Content, wanted: Wanted, by_class: bool, asked: dict[str, Any]
 ) -> list[tuple[Series, Guarantee]]:
-    """One guarantee a network, or one a class or target; those of one network hold together (Bonferroni)."""
+    """One guarantee per network, or per class or target; those of one network hold together (Bonferroni)."""
     from radii.stats._arrays import level
 
     found = []
