@@ -16,6 +16,7 @@ import numpy as np
 from radii._check import byte_size, number, whole
 from radii.errors import InputError
 from radii.models.classifier import Classifier
+from radii.models.graph import AFFINE
 from radii.problem import Answer, Instance, Norm, Property, Query, Radius, SpecQuery, Witness
 
 
@@ -82,6 +83,47 @@ class Decider(Protocol):
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
         """One answer a query, in order. Misuse raises; time, memory and failures are answers."""
         ...
+
+
+@runtime_checkable
+class Supporter(Protocol):
+    """A decider that says beforehand what it can answer; one without `supports` is asked, and may refuse then."""
+
+    def supports(self, property: Property, norm: Norm, operators: Sequence[str]) -> str:
+        """Why it cannot answer queries of this kind about networks of these operators; empty when it can."""
+        ...
+
+
+def supports(decider: Decider, property: Property, norm: Norm, operators: Sequence[str] = ()) -> str:
+    """Why the decider cannot answer; empty when it can, or does not say."""
+    return decider.supports(property, norm, operators) if isinstance(decider, Supporter) else ""
+
+
+def beyond(
+    property: Property,
+    norm: Norm,
+    operators: Sequence[str],
+    *,
+    takes: Sequence[str],
+    norms: Sequence[str] = ("linf", "l2", "l1"),
+    activations: Sequence[str] | None = None,
+) -> str:
+    """What of a question lies beyond a decider that takes this much; empty when nothing does.
+
+    `takes` are subjects of properties (`Property.speaks_of`), `activations` names of operators besides the affine
+    ones; None takes networks that radii itself cannot read, and with them any softmax.
+    """
+    if property.speaks_of not in takes:
+        return f"it takes properties of {' and '.join(takes)}, and {property.kind} speaks of {property.speaks_of}"
+    if norm.name not in norms:
+        return f"it takes the norm {' and '.join(norms)}, not {norm.name}"
+    if activations is None:
+        return ""
+    if unknown := [name for name in operators if name not in (*AFFINE, *activations, "Softmax")]:
+        return f"it takes no networks with {', '.join(unknown)}"
+    if "Softmax" in operators and not property.ordinal:
+        return f"the network ends in a softmax, and {property.kind} speaks of more than the order of its outputs"
+    return ""
 
 
 @runtime_checkable

@@ -5,13 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from radii.attacks.exact import Floats
-from radii.decide import Budget, Clock, replay
+from radii.decide import Budget, Clock, beyond, replay
 from radii.models.classifier import Classifier
-from radii.problem import Answer, Query, Reason, Witness
+from radii.models.graph import ACTIVATIONS
+from radii.problem import Answer, Norm, Property, Query, Reason, Witness
 
 Candidates = Iterator[Floats]
 """Batches of points, one a query, NaN where there is none: each is replayed until every query is broken."""
@@ -25,6 +27,8 @@ class Refused(Exception):
 class Attack(ABC):
     """A decider that looks for witnesses: BROKEN with one that was replayed, else UNKNOWN. Its fields identify it."""
 
+    takes: ClassVar[tuple[str, ...]] = ("classes", "outputs")  # what a property may speak of
+
     @property
     def identity(self) -> str:
         return repr(self)
@@ -37,9 +41,9 @@ class Attack(ABC):
     def refutes(self) -> bool:
         return True
 
-    def supports(self, query: Query) -> str:
-        """Why this attack cannot try a query; empty when it can."""
-        return "not a property of the outputs alone" if query.property.speaks_of not in ("classes", "outputs") else ""
+    def supports(self, property: Property, norm: Norm, operators: Sequence[str]) -> str:
+        """Why this attack cannot try queries of this kind; empty when it can."""
+        return beyond(property, norm, operators, takes=self.takes, activations=ACTIVATIONS)
 
     def batch(self, query: Query) -> Hashable:
         """What queries that `search` gets together have in common; the norm is the least."""
@@ -55,7 +59,7 @@ class Attack(ABC):
         groups: dict[Hashable, list[int]] = {}
         for i, query in enumerate(queries):
             classifier.check_inputs(query.instance.x[None], [query.instance.label])
-            why = self.supports(query)
+            why = self.supports(query.property, query.norm, classifier.operators)
             if why:
                 answers[i] = Answer.unknown(Reason.UNSUPPORTED, why)
             else:

@@ -26,6 +26,7 @@ class FoolboxAttack(Attack):
     with a fixed ε run once for each ε asked, minimum-norm attacks once for all. Use an attack of the query's norm.
     """
 
+    takes = ("classes",)
     attack: Any
     seed: int = 0
 
@@ -44,10 +45,6 @@ class FoolboxAttack(Attack):
         foolbox = optional("foolbox", "foolbox")
         fields = ", ".join(f"{k}={v!r}" for k, v in sorted(vars(self.attack).items()) if _plain(v))
         return f"foolbox-{foolbox.__version__}:{type(self.attack).__name__}({fields}, seed={self.seed})"
-
-    def supports(self, query: Query) -> str:
-        known = query.property.speaks_of == "classes"
-        return "" if known else f"expected a classification property, got {query.property.kind}"
 
     def batch(self, query: Query) -> Hashable:
         minimal = isinstance(self.attack, optional("foolbox", "foolbox").attacks.base.MinimizationAttack)

@@ -20,15 +20,12 @@ from radii.problem.property import target_of
 class MinimalAttack(Attack):
     """BROKEN where the nearest broken point that the minimum-norm attack finds lies in the ball."""
 
+    takes = ("classes",)
     effort: str = "standard"
     seed: int = 0
 
     def __post_init__(self) -> None:
         Effort.of(self.effort)
-
-    def supports(self, query: Query) -> str:
-        known = query.property.speaks_of == "classes"
-        return "" if known else f"expected a classification property, got {query.property.kind}"
 
     def search(self, classifier: Classifier, queries: Sequence[Query]) -> Iterator[Floats]:
         keys = [(query.instance.fingerprint, _target(query)) for query in queries]

@@ -17,7 +17,7 @@ from radii.attacks.refine import refine
 from radii.bounds.float32 import refuse_float32
 from radii.bounds.lowering import refuse_unsupported
 from radii.bounds.region import Region
-from radii.decide import Budget, Clock, replay, witness_at
+from radii.decide import Budget, Clock, beyond, replay, witness_at
 from radii.engine.budget import Meter
 from radii.engine.interval_tree import search_of
 from radii.engine.output_rows import margins
@@ -26,7 +26,7 @@ from radii.engine.specification import decide_spec
 from radii.errors import DataError, InputError
 from radii.evidence.record import Recorder
 from radii.models.classifier import Classifier
-from radii.models.graph import Graph
+from radii.models.graph import ACTIVATIONS, Graph
 from radii.problem import (
     Answer,
     Classification,
@@ -104,6 +104,12 @@ class Native:
             if progress is not None:
                 progress(position, radius)
         return results
+
+    def supports(self, property: Property, norm: Norm, operators: Sequence[str]) -> str:
+        """Why it cannot answer queries of this kind; empty when it can."""
+        why = beyond(property, norm, operators, takes=("classes",), activations=ACTIVATIONS)
+        unsettled = {"Sigmoid", "Tanh"} & set(operators) if self.arithmetic == "float32" else ()
+        return why or (f"no runtime promises float32 values of {' and '.join(sorted(unsettled))}" if unsettled else "")
 
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
         """ROBUST, BROKEN or UNKNOWN for each query at its ε."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from radii._html import table
-from radii.errors import DataError, ModelError
+from radii.errors import DataError, ModelError, UnsupportedOperator
 from radii.models.graph import Graph, Node
 from radii.models.inputs import as_batch, check_finite, suspicions
 from radii.models.operators import Scale
@@ -83,6 +83,14 @@ class Classifier:
             self._derived[key] = make()
         found: T = self._derived[key]
         return found
+
+    @cached_property
+    def operators(self) -> tuple[str, ...]:
+        """The names of the graph's operators, each once; of a network that cannot be read, those that hinder it."""
+        try:
+            return self.graph.operators
+        except UnsupportedOperator as error:
+            return error.operators
 
     @cached_property
     def _runtime(self) -> Runtime:

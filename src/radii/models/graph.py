@@ -22,6 +22,13 @@ from torch import Tensor
 from radii.models.operators import Operator, Softmax
 
 Shape = tuple[int, ...]
+# The affine operators by name: whatever takes a network of activations takes these between them.
+AFFINE = (
+    "Dense", "Conv", "ConvTranspose", "Scale", "AveragePool", "Sum",
+    "Reshape", "Transpose", "Select", "Pad", "Add", "Concat",
+)  # fmt: skip
+PIECEWISE = ("Relu", "LeakyRelu", "Clip", "MaxPool")  # activations that are linear in pieces
+ACTIVATIONS = (*PIECEWISE, "Sigmoid", "Tanh", "Product")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,11 @@ class Graph:
     def output_shape(self) -> Shape:
         """The shape of one output, without the batch."""
         return self.nodes[-1].shape
+
+    @cached_property
+    def operators(self) -> tuple[str, ...]:
+        """The names of the operators, each once, in order; Softmax is always the last."""
+        return tuple(dict.fromkeys(type(node.operator).__name__ for node in self.nodes if node.operator is not None))
 
     @cached_property
     def logits(self) -> Graph:

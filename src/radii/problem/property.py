@@ -45,6 +45,11 @@ class Property(ABC):
     needs_label: ClassVar[bool] = True  # whether an input without a label cannot be asked about
     speaks_of: ClassVar[str] = "outputs"
 
+    @property
+    def ordinal(self) -> bool:
+        """Whether it only compares outputs with each other, which a softmax leaves as they are."""
+        return self.speaks_of == "classes"
+
     @abstractmethod
     def violations(self, classes: int, label: int, reference: Any = None) -> OutputSpec:
         """The outputs that break the property; `reference` are the outputs at the centre of the ball."""
@@ -61,6 +66,11 @@ class Property(ABC):
     def each(cls, values: Mapping[str, Any], classes: int | None) -> list[Self]:
         """The properties that one entry of a study means for a network with that many classes (None: not known yet)."""
         return [made(cls, values)]
+
+    @classmethod
+    def example(cls) -> Self:
+        """One property of the kind, for tables of what verifiers take: 1 for each number that has no default."""
+        return made(cls, {field.name: 1 for field in _fields(cls) if _is_needed(field)})
 
     def __str__(self) -> str:
         """The property as text that `parse` reads: kind:field=value,…; a field that has its default is left out."""
@@ -176,7 +186,7 @@ def made(cls: type[Made], values: Mapping[str, Any], where: str = "property") ->
             names = ", ".join(known) or "no values"
             raise InputError(f"{where}: expected {names} for kind {cls.kind}, got {key!r}{nearest(str(key), known)}")
     for name, field in known.items():
-        if field.default is MISSING and field.default_factory is MISSING and values.get(name) is None:
+        if _is_needed(field) and values.get(name) is None:
             raise InputError(f"{where}: expected {name} for kind {cls.kind}, got none")
     hints = _hints(cls)
     given = {name: _value(value, hints.get(name), f"{where} {name}") for name, value in values.items()}
@@ -204,6 +214,10 @@ def _points() -> dict[str, metadata.EntryPoint]:
 
 def _fields(cls: type[Property]) -> tuple[Field[Any], ...]:
     return tuple(field for field in fields(typing.cast(Any, cls)) if field.init)
+
+
+def _is_needed(field: Field[Any]) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
 
 
 def _is_default(field: Field[Any], value: Any) -> bool:

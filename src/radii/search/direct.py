@@ -22,14 +22,9 @@ def direct(
     progress: Callable[[int, Radius], None] | None = None,
 ) -> list[Radius]:
     """One radius an instance, in order; the budget is per instance."""
-    if not isinstance(decider, Measurer):
-        name = getattr(decider, "identity", type(decider).__name__)
-        raise InputError(
-            f"verifier: expected one that measures radii (native, milp, envelope), got {name}, which only answers "
-            "queries; give the ε to ask about: --grid START:STOP:STEP, or grid=(start, stop, step) in Python"
-        )
+    measurer = refuse_asker(decider)
     number(tolerance, "tolerance", low=0.0, strict=True)
-    return decider.measure(
+    return measurer.measure(
         job.classifier,
         instances,
         job.property,
@@ -38,4 +33,14 @@ def direct(
         tolerance=tolerance,
         limit=limit,
         progress=progress,
+    )
+
+
+def refuse_asker(decider: Decider | Measurer) -> Measurer:
+    """The decider itself if it measures radii; one that only answers queries is refused."""
+    if isinstance(decider, Measurer):
+        return decider
+    raise InputError(
+        f"verifier: expected one that measures radii (native, milp, envelope), got {decider.identity}, which only "
+        "answers queries; give the ε to ask about: --grid START:STOP:STEP, or grid=(start, stop, step) in Python"
     )

@@ -10,9 +10,11 @@ from typing import Any, TypedDict, cast
 from radii._check import choice, nearest, number, whole
 from radii.decide import Budget, Decider
 from radii.errors import InputError
+from radii.models.classifier import Classifier
 from radii.problem import LINF, Classification, Norm, Property
 from radii.problem.property import known_property
 from radii.search import Grid, GridSearch, Iterative, Job, KBinary
+from radii.search.direct import refuse_asker
 from radii.store import Setting
 
 
@@ -118,6 +120,14 @@ class Ask:
         made = make(self.verifier)
         made = seeded(made, self.seed) if made is not self.verifier else made
         return recording(made) if self.evidence else made
+
+    def check(self, classifier: Classifier, decider: Decider) -> None:
+        """Refuses what the decider says it cannot answer, in one line that names verifiers that could."""
+        from radii.verifiers.support import refuse_unsupported
+
+        if self.grid is None:
+            refuse_asker(decider)
+        refuse_unsupported(decider, classifier, self.property, self.norm, direct=self.grid is None)
 
     def job(self, classifier: Any) -> Job:
         """What is asked, of this classifier."""

@@ -27,6 +27,9 @@ class Measurement:
     ask: Ask
     decider: Decider
 
+    def __post_init__(self) -> None:
+        self.ask.check(self.classifier, self.decider)
+
     def radii(self, instances: Sequence[Instance], progress: Progress | None = None) -> list[Radius]:
         """One radius an instance, in order; `progress` is called with (how many are finished, the radius)."""
         self._check(instances)

@@ -30,6 +30,10 @@ class Question:
     ask: Ask
     decider: Decider
 
+    def check(self) -> None:
+        """Refuses what the decider says it cannot answer, in one line that names verifiers that could."""
+        self.ask.check(self.classifier, self.decider)
+
 
 @dataclass(frozen=True, eq=False)
 class Work:
@@ -86,6 +90,7 @@ def resolve(study: StudyFile, base: Path) -> Plan:
             classifier.check_inputs(chosen.data.x, chosen.data.y)
             asked_of: set[int] = set()
             for question, rows in _questions(Question(source, classifier, ask, decider), part, chosen.data):
+                question.check()
                 asked_of.update(rows)
                 setting = question.ask.setting(decider)
                 for row in rows:

@@ -15,11 +15,12 @@ from radii.attacks.min_norm import minimum_norm
 from radii.bounds.bound import bound
 from radii.bounds.lowering import unbounded
 from radii.bounds.region import Region
-from radii.decide import Budget, Clock, replay
+from radii.decide import Budget, Clock, beyond, replay
 from radii.engine.output_rows import margins
 from radii.errors import UnsupportedOperator
 from radii.models.classifier import Classifier
-from radii.problem import Answer, Norm, Proof, Query, Reason
+from radii.models.graph import ACTIVATIONS
+from radii.problem import Answer, Norm, Proof, Property, Query, Reason
 from radii.problem.property import target_of
 
 _CHUNK = 32  # balls bounded at once
@@ -46,6 +47,10 @@ class AttackOnly:
     @property
     def refutes(self) -> bool:
         return True
+
+    def supports(self, property: Property, norm: Norm, operators: Sequence[str]) -> str:
+        """Why it cannot answer queries of this kind; empty when it can."""
+        return beyond(property, norm, operators, takes=("classes",), activations=ACTIVATIONS)
 
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
         """One answer a query; queries of one norm and target share a batch, each instance is attacked once."""
@@ -103,6 +108,10 @@ class BoundsOnly:
     @property
     def refutes(self) -> bool:
         return False
+
+    def supports(self, property: Property, norm: Norm, operators: Sequence[str]) -> str:
+        """Why it cannot answer queries of this kind; empty when it can."""
+        return beyond(property, norm, operators, takes=("classes",), activations=ACTIVATIONS)
 
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
         """One answer a query; balls of one norm are bounded together."""

@@ -53,6 +53,10 @@ class _Builtin:
     def make(self, **options: Any) -> Decider:
         if not self.here:
             raise ToolMissing(self.package, self.install, f"the {self.name} verifier")
+        return self.plain(**options)
+
+    def plain(self, **options: Any) -> Decider:
+        """The decider, whether or not what it needs to answer is here."""
         module, _, attribute = self.where.partition(":")
         return _build(self.name, getattr(import_module(module), attribute), options)
 
@@ -109,6 +113,18 @@ def available() -> list[Entry]:
         note = "" if here else _GET.get(name, "")
         own.append(Entry(name, line, claim, name, here, note))
     return own
+
+
+def everyone() -> dict[str, tuple[Decider, bool]]:
+    """Every verifier that has a name and needs no options, and whether what it needs is here."""
+    found = {b.name: (b.plain(), b.here) for b in _BUILTINS}
+    found["portfolio"] = (_portfolio(_CASCADE), True)
+    for name, point in _points().items():
+        try:
+            found[name] = (_build(name, _load(point), {}), True)
+        except InputError:
+            continue
+    return found
 
 
 _GET = {

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from radii._check import choice, nearest
-from radii.decide import Budget, Clock, replay, replay_spec
+from radii.decide import Budget, Clock, beyond, replay, replay_spec
 from radii.errors import FormatError, InputError
 from radii.formats.vnnlib_write import VERSIONS, Layout, query_text, spec_text
 from radii.formats.witness import read_witness
 from radii.models.classifier import Classifier
-from radii.problem import LINF, Answer, Proof, Query, Reason, SpecQuery, Witness
+from radii.problem import LINF, Answer, Norm, Proof, Property, Query, Reason, SpecQuery, Witness
 from radii.question import Region
 from radii.verifiers.process import Finished, Limits, run, scratch
 
@@ -106,6 +106,10 @@ class Command:
     @property
     def refutes(self) -> bool:
         return True
+
+    def supports(self, property: Property, norm: Norm, operators: Sequence[str]) -> str:
+        """Why it cannot answer queries of this kind; empty when it can."""
+        return beyond(property, norm, operators, takes=("classes", "outputs"), norms=("linf",))
 
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
         """One answer a query, each within the budget."""

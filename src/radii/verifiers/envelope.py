@@ -17,11 +17,11 @@ from radii.bounds.bound import bound
 from radii.bounds.lowering import refuse_unsupported
 from radii.bounds.region import Region
 from radii.bounds.rounding import proving
-from radii.decide import Budget, Clock
+from radii.decide import Budget, Clock, beyond
 from radii.engine.native import attack_all
 from radii.engine.output_rows import margins
 from radii.models.classifier import Classifier
-from radii.models.graph import Graph
+from radii.models.graph import ACTIVATIONS, Graph
 from radii.problem import Answer, Instance, Norm, Proof, Property, Query, Radius, Witness
 from radii.problem.radius import Cost
 from radii.verifiers.bounds_only import AttackOnly, BoundsOnly
@@ -48,6 +48,10 @@ class Envelope:
     @property
     def refutes(self) -> bool:
         return True
+
+    def supports(self, property: Property, norm: Norm, operators: Sequence[str]) -> str:
+        """Why it cannot answer queries of this kind; empty when it can."""
+        return beyond(property, norm, operators, takes=("classes",), activations=ACTIVATIONS)
 
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
         """The attack's answers, and the bounds' where it found nothing."""

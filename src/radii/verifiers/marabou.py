@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from radii.decide import Budget, Clock
+from radii.decide import Budget, Clock, beyond
 from radii.errors import ToolMissing
 from radii.models.classifier import Classifier
-from radii.problem import Answer, Clause, Proof, Query, Reason, SpecQuery
+from radii.models.graph import PIECEWISE
+from radii.problem import Answer, Clause, Norm, Proof, Property, Query, Reason, SpecQuery
 from radii.question import Question, Region, ask, ask_spec
 from radii.verifiers import _marabou_child
 from radii.verifiers._relax import crown, over
@@ -56,6 +57,10 @@ class Marabou:
     @property
     def refutes(self) -> bool:
         return True
+
+    def supports(self, property: Property, norm: Norm, operators: Sequence[str]) -> str:
+        """Why it cannot answer queries of this kind; empty when it can."""
+        return beyond(property, norm, operators, takes=("classes", "outputs"), norms=NORMS, activations=PIECEWISE)
 
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
         """One answer a query, each within the budget; one child serves several."""

@@ -18,8 +18,9 @@ import numpy as np
 import psutil
 
 from radii._check import choice
-from radii.decide import Budget, Clock
+from radii.decide import Budget, Clock, beyond
 from radii.models.classifier import Classifier
+from radii.models.graph import PIECEWISE
 from radii.problem import (
     Answer,
     Clause,
@@ -81,6 +82,10 @@ class Milp:
     def proof(self) -> Proof:
         """How a ROBUST answer of this verifier was established."""
         return Proof("milp", "real", solver_version(self.solver))
+
+    def supports(self, property: Property, norm: Norm, operators: Sequence[str]) -> str:
+        """Why it cannot answer queries of this kind; empty when it can."""
+        return beyond(property, norm, operators, takes=("classes", "outputs"), norms=NORMS, activations=PIECEWISE)
 
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
         """One answer a query, each within the budget."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from radii.decide import Budget, Decider, SpecDecider
+from radii.decide import Budget, Decider, SpecDecider, supports
 from radii.errors import Contradiction, InputError, ToolMissing
 from radii.models.classifier import Classifier
-from radii.problem import Answer, Query, Reason, SpecQuery, Verdict
+from radii.problem import Answer, Norm, Property, Query, Reason, SpecQuery, Verdict
 from radii.question import check_spec
 
 
@@ -34,6 +34,11 @@ class Portfolio:
     @property
     def refutes(self) -> bool:
         return any(member.refutes for member in self.members)
+
+    def supports(self, property: Property, norm: Norm, operators: Sequence[str]) -> str:
+        """Why no member can answer queries of this kind; empty when one can."""
+        said = [supports(member, property, norm, operators) for member in self.members]
+        return "" if "" in said else "; ".join(dict.fromkeys(said))
 
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
         """One answer a query, with what all members together spent on it."""

@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from radii.decide import Budget, Clock
+from radii.decide import Budget, Clock, beyond
 from radii.errors import ToolMissing
 from radii.models.classifier import Classifier
-from radii.problem import Answer, Proof, Query, Reason, SpecQuery, Witness
+from radii.models.graph import PIECEWISE
+from radii.problem import Answer, Norm, Proof, Property, Query, Reason, SpecQuery, Witness
 from radii.question import Question, Region, ask, ask_spec
 from radii.verifiers._relax import crown, over
 from radii.verifiers.encode import encode, unsupported
@@ -51,6 +52,10 @@ class Smt:
     @property
     def refutes(self) -> bool:
         return True
+
+    def supports(self, property: Property, norm: Norm, operators: Sequence[str]) -> str:
+        """Why it cannot answer queries of this kind; empty when it can."""
+        return beyond(property, norm, operators, takes=("classes", "outputs"), norms=NORMS, activations=PIECEWISE)
 
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
         """One answer a query, each within the budget."""
