@@ -13,7 +13,9 @@ from radii.bounds.intermediate import bound_root
 from radii.bounds.interval import enclose
 from radii.bounds.lowering import lower
 from radii.engine.condensed import condense, objectives
-from radii.engine.nodes import Problem, climb, refine
+from radii.engine.cutting import refine
+from radii.engine.slopes import climb
+from radii.engine.subproblem import Problem
 from radii.models.operators import Relu
 from radii.testing import KINDS, random_instance, random_network
 

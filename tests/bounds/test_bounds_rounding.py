@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -23,10 +22,10 @@ from radii.bounds.rounding import gamma, outward, proving
 from radii.decide import Budget
 from radii.engine import condensed as condense_module
 from radii.engine import matrices
-from radii.engine.condensed import condense, objectives
+from radii.engine.condensed import CondensedRoot, condense, objectives
 from radii.engine.native import Native
-from radii.engine.nodes import Problem
 from radii.engine.smaller_ball import bound_again
+from radii.engine.subproblem import Problem
 from radii.engine.tree import Tree
 from radii.errors import InputError
 from radii.models import Classifier, load_classifier
@@ -67,12 +66,13 @@ def above(value: Fraction) -> float:
 
 
 def grown(layers, center: float, epsilon: float, larger: float = 1.0):
-    """The exact curves on the ball, and the engine's root there, from that of a ball so many times larger if any."""
+    """The exact curves on the ball, the engine's root and condensed network there; by way of a ball so much larger."""
     low, high = Fraction(center) - Fraction(epsilon), Fraction(center) + Fraction(epsilon)
     root = bound_root(dense_graph(layers), region([center], larger * epsilon))
     if larger > 1.0:
-        root = bound_again(replace(root, condensed=condense(root)), region([center], epsilon))
-    return exact_curves(layers, low, high), root
+        ball = bound_again(CondensedRoot(root, condense(root)), region([center], epsilon))
+        return exact_curves(layers, low, high), ball.root, ball.net
+    return exact_curves(layers, low, high), root, condense(root)
 
 
 @given(st.integers(0, 10**6), st.sampled_from([(1, 4, 2), (1, 4, 3, 2), (1, 3, 3, 3, 2)]), st.floats(1e-9, 1.0))
@@ -81,7 +81,7 @@ def grown(layers, center: float, epsilon: float, larger: float = 1.0):
 def test_no_bound_is_above_the_exact_minimum(larger, basis, seed, widths, epsilon):
     layers = nasty(seed, widths)
     with in_factors(basis):
-        curves, root = grown(layers, 0.5, epsilon, larger)
+        curves, root, _ = grown(layers, 0.5, epsilon, larger)
     unit = np.eye(max(widths))
     for curve, lines in zip(curves, root.lines.values()):
         for j in range(lines.low.shape[1]):
@@ -106,13 +106,13 @@ def test_a_tree_never_closes_on_a_tie(basis, larger, seed, widths, epsilon):
 
 
 def _never_closes(layers, epsilon: float, larger: float) -> None:
-    curves, root = grown(layers, 0.5, epsilon, larger)
+    curves, root, net = grown(layers, 0.5, epsilon, larger)
     rows = torch.tensor([[1.0, -1.0]], dtype=torch.float64)
     truth = least(curves[-1], rows[0].tolist())
     for share in (0.0, 1e-3):
         shift = torch.tensor([above(truth)], dtype=torch.float64)
         shift = shift + share * shift.abs()
-        tree = Tree(Problem.of(condense(root), objectives(root, condense(root), rows, shift)), epsilon)
+        tree = Tree(Problem.of(net, objectives(root, net, rows, shift)), epsilon)
         tree.start()
         for _ in range(30):
             assert not tree.done
@@ -126,10 +126,9 @@ def _never_closes(layers, epsilon: float, larger: float) -> None:
 def test_a_tree_closes_a_little_below_the_minimum(seed):
     rng = np.random.default_rng(seed)
     layers = [(rng.normal(size=(b, a)), rng.normal(size=b)) for a, b in ((1, 5), (5, 4), (4, 2))]
-    curves, root = grown(layers, 0.5, 0.5)
+    curves, root, net = grown(layers, 0.5, 0.5)
     rows = torch.tensor([[1.0, -1.0]], dtype=torch.float64)
     truth = float(least(curves[-1], rows[0].tolist()))
-    net = condense(root)
     shift = torch.tensor([truth - 1e-4 * (1 + abs(truth))], dtype=torch.float64)
     tree = Tree(Problem.of(net, objectives(root, net, rows, shift)), 0.5)
     tree.start()

@@ -7,14 +7,15 @@ from dataclasses import replace
 import pytest
 import torch
 from tests.bounds.balls import points, region
+from tests.engine.tuned import SETTLING
 
 from radii.bounds.intermediate import bound_root
 from radii.decide import Budget
-from radii.engine import bottleneck
-from radii.engine import radius_search as pursuit
+from radii.engine import bottleneck, sign_prover
 from radii.engine.bottleneck import Bottleneck, forbidden
 from radii.engine.native import Native
 from radii.engine.output_rows import margins
+from radii.engine.tuning import DEFAULT
 from radii.evidence import check
 from radii.problem import L1, L2, LINF, Classification, Status
 from radii.testing import exact_radius, random_instance, relu_toy
@@ -48,7 +49,7 @@ def test_parts_hold_every_value_that_breaks_a_margin():
         neck = Bottleneck.of(root)
         if neck is None:
             continue
-        assert len(neck.live) <= bottleneck.FEW
+        assert len(neck.live) <= DEFAULT.bottlenecks.live
         values = root.graph.values(x.reshape(-1, *root.graph.input_shape))
         broken = (values[-1].flatten(1) @ asked.rows.T <= asked.shift).any(1)
         y = values[neck.relu].flatten(1)[broken][:, neck.live]
@@ -92,16 +93,13 @@ def _around(node, relu):
 
 
 @pytest.mark.parametrize("seed", range(3, 15))
-def test_radii_found_through_bottlenecks_hold_the_exact_ones(seed, monkeypatch):
+def test_radii_found_through_bottlenecks_hold_the_exact_ones(seed):
     """With plain trees switched off, the margins are asked at the bottleneck; every norm, real and float32."""
-    monkeypatch.setattr(pursuit, "PLAIN_SHALLOW", 1)
-    monkeypatch.setattr(pursuit, "PLAIN_DEEP", 1)
-    monkeypatch.setattr(pursuit, "MIXED", 2.0)  # no network is
     network = relu_toy(seed, SHAPES[seed % len(SHAPES)])
     instance = random_instance(network, seed, reach=0.4)
     norm = (LINF, L2, LINF, L1)[seed % 4]
     exact = exact_radius(network, instance.x, instance.label, norm)
-    native = Native(effort="fast", arithmetic="float32" if seed % 6 == 0 else "real")
+    native = Native(effort="fast", arithmetic="float32" if seed % 6 == 0 else "real", tuning=SETTLING)
     radius = native.measure(network, [instance], Classification(), norm, Budget(20), tolerance=1e-3, limit=3.0)[0]
     if exact == 0:
         assert radius.status is Status.MISCLASSIFIED
@@ -113,33 +111,29 @@ def test_radii_found_through_bottlenecks_hold_the_exact_ones(seed, monkeypatch):
 
 
 def test_the_path_through_bottlenecks_is_taken(monkeypatch):
-    monkeypatch.setattr(pursuit, "PLAIN_SHALLOW", 1)
-    monkeypatch.setattr(pursuit, "PLAIN_DEEP", 1)
-    monkeypatch.setattr(pursuit, "MIXED", 2.0)  # no network is
     asked = []
-    whole = pursuit.forbidden
-    monkeypatch.setattr(pursuit, "forbidden", lambda *a: asked.append(whole(*a)) or asked[-1])
+    whole = sign_prover.forbidden
+    monkeypatch.setattr(sign_prover, "forbidden", lambda *a: asked.append(whole(*a)) or asked[-1])
     for seed in (4, 5, 9, 12, 16, 20):
         network = relu_toy(seed, SHAPES[seed % len(SHAPES)])
         instance = random_instance(network, seed, reach=0.4)
-        Native(effort="fast").measure(network, [instance], Classification(), LINF, NODES, tolerance=1e-3)
+        Native(effort="fast", tuning=SETTLING).measure(
+            network, [instance], Classification(), LINF, NODES, tolerance=1e-3
+        )
     assert sum(found is not None for found in asked) >= 3
 
 
 def test_evidence_goes_without_them(monkeypatch):
     """Evidence holds trees of margins only, so a run that keeps it does not ask bottlenecks, and the checker agrees."""
-    monkeypatch.setattr(pursuit, "PLAIN_SHALLOW", 1)
-    monkeypatch.setattr(pursuit, "PLAIN_DEEP", 1)
-    monkeypatch.setattr(pursuit, "MIXED", 2.0)  # no network is
     asked = []
-    whole = pursuit.forbidden
-    monkeypatch.setattr(pursuit, "forbidden", lambda *a: asked.append(a) or whole(*a))
+    whole = sign_prover.forbidden
+    monkeypatch.setattr(sign_prover, "forbidden", lambda *a: asked.append(a) or whole(*a))
     network = relu_toy(4, SHAPES[1])
     instance = random_instance(network, 4, reach=0.4)
     options = ([instance], Classification(), LINF, NODES)
-    Native(effort="fast").measure(network, *options, tolerance=1e-3)
+    Native(effort="fast", tuning=SETTLING).measure(network, *options, tolerance=1e-3)
     without = len(asked)
-    radius = Native(effort="fast", evidence=True).measure(network, *options, tolerance=1e-3)[0]
+    radius = Native(effort="fast", evidence=True, tuning=SETTLING).measure(network, *options, tolerance=1e-3)[0]
     assert 0 < without == len(asked)
     assert radius.evidence is not None
     assert check(radius.evidence, network).radius == radius.lower

@@ -9,10 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from radii.engine.frontier import FARTHEST, FILLS_THEN, FIRST, MANY, POWER_THEN, Frontier
+from radii.engine.frontier import Frontier
 from radii.engine.ladder import Ladder
+from radii.engine.tuning import DEFAULT
 
 LAYERS = 7
+RULE = DEFAULT.frontier
+FIRST = RULE.first
 Attempt = Callable[[float, float], tuple[bool, float, int]]
 
 
@@ -46,7 +49,7 @@ def climb(attempt: Attempt, leaps: bool) -> float:
         if leap is not None:
             (goal, nodes), share = leap, left
             assert lower < goal <= 3.0
-            assert FIRST <= nodes <= FARTHEST * frontier.nodes * (1 + 1e-9)
+            assert FIRST <= nodes <= RULE.farthest * frontier.nodes * (1 + 1e-9)
         proven, cost, layers = attempt(goal, nodes)
         proven, cost = proven and cost <= share, min(cost, share)
         spent += cost + 1e-4
@@ -131,13 +134,13 @@ def test_the_top_is_the_last_goal() -> None:
 def test_a_pass_that_the_clock_did_not_see_is_cheap_and_no_error() -> None:
     frontier = Frontier()
     frontier.tell(1.0, True, FIRST, 0.0, (LAYERS, LAYERS), 1.0)
-    assert (frontier.leap(1.0, 2.0, 0.9) or (0.0, 0.0))[1] == pytest.approx(FARTHEST * FIRST)
+    assert (frontier.leap(1.0, 2.0, 0.9) or (0.0, 0.0))[1] == pytest.approx(RULE.farthest * FIRST)
 
 
 def test_from_many_nodes_a_leap_is_shorter_because_costs_grow_faster_there() -> None:
-    few, many = (Frontier(nodes=n, reach=0.8, cost=0.15, near=True) for n in (MANY, 2 * MANY))
+    few, many = (Frontier(nodes=n, reach=0.8, cost=0.15, near=True) for n in (RULE.many, 2 * RULE.many))
     short, long = many.leap(0.8, 3.0, 0.9), few.leap(0.8, 3.0, 0.9)
     assert short is not None
     assert long is not None
     assert short[0] < long[0]
-    assert 0.15 * (short[1] / (2 * MANY)) ** POWER_THEN == pytest.approx(FILLS_THEN * 0.9)
+    assert 0.15 * (short[1] / (2 * RULE.many)) ** RULE.power_many == pytest.approx(RULE.fills_many * 0.9)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 import torch
 from tests.bounds.balls import dense_graph, region
+from tests.engine.tuned import settling
 
 from radii.bounds.intermediate import bound_root
 from radii.decide import Budget
-from radii.engine import radius_search as pursuit
+from radii.engine import sign_prover
 from radii.engine.budget import Meter
-from radii.engine.condensed import condense
+from radii.engine.condensed import CondensedRoot, condense
 from radii.engine.frontier import Frontier
+from radii.engine.goals import Goal, Outcome, climb
 from radii.engine.hidden_layers import mixed_share, settle_signs
 from radii.engine.native import Native
 from radii.engine.output_rows import margins
+from radii.engine.prover import Limits
+from radii.engine.radius_search import RadiusSearch
+from radii.engine.sign_prover import End, SignProver
 from radii.problem import L1, L2, LINF, Classification, Query, Status, Verdict
 from radii.testing import exact_radius, random_instance, relu_toy
 
@@ -40,7 +47,8 @@ def test_neurons_that_take_both_signs_are_told_from_those_that_do_not():
 def test_without_nodes_to_spend_slopes_alone_tighten_hidden_bounds():
     graph = relu_toy(3, SHAPES[1]).graph.to(torch.float64)
     root = bound_root(graph, region(torch.full((5,), 0.5), 0.3))
-    steps = [root, *(settled for settled, _, _ in settle_signs(root, lambda visited: True, 0))]
+    ball = CondensedRoot(root, condense(root))
+    steps = [root, *(settled.root for settled, _, _ in settle_signs(ball, lambda visited: True, 0))]
     widths = [sum(float((v.high - v.low).sum()) for v in step.lines.values()) for step in steps]
     assert widths[-1] < 0.999 * widths[0]
 
@@ -49,16 +57,14 @@ def test_without_nodes_to_spend_slopes_alone_tighten_hidden_bounds():
 @pytest.mark.parametrize("seed", range(8))
 def test_radii_hold_whichever_way_is_taken(seed, threshold, monkeypatch):
     """With plain trees kept short, all networks go on as mixed ones, or none does."""
-    monkeypatch.setattr(pursuit, "PLAIN_DEEP", 1)
-    monkeypatch.setattr(pursuit, "MIXED", threshold)
     settled = []
-    whole = pursuit.RadiusSearch._settle
-    monkeypatch.setattr(pursuit.RadiusSearch, "_settle", lambda *a: settled.append(a) or whole(*a))
+    whole = SignProver._settle
+    monkeypatch.setattr(SignProver, "_settle", lambda *a: settled.append(a) or whole(*a))
     network = relu_toy(seed, SHAPES[seed % 2])
     instance = random_instance(network, seed, reach=0.4)
     norm = (LINF, L2, LINF, L1)[seed % 4]
     exact = exact_radius(network, instance.x, instance.label, norm)
-    native = Native(effort="fast")
+    native = Native(effort="fast", tuning=settling(threshold, plain_shallow=600))
     radius = native.measure(network, [instance], Classification(), norm, NODES, tolerance=1e-3, limit=3.0)[0]
     if exact == 0:
         assert radius.status is Status.MISCLASSIFIED
@@ -77,17 +83,16 @@ def test_radii_hold_whichever_way_is_taken(seed, threshold, monkeypatch):
 
 
 def test_each_way_is_taken(monkeypatch):
-    monkeypatch.setattr(pursuit, "PLAIN_DEEP", 1)
     ways = []
-    whole = pursuit.settle_signs
-    monkeypatch.setattr(pursuit, "settle_signs", lambda *a, **k: ways.append(a[2]) or whole(*a, **k))
+    whole = sign_prover.settle_signs
+    monkeypatch.setattr(sign_prover, "settle_signs", lambda *a, **k: ways.append(a[2]) or whole(*a, **k))
     for threshold in (0.0, 2.0):
-        monkeypatch.setattr(pursuit, "MIXED", threshold)
+        native = Native(effort="fast", tuning=settling(threshold, plain_shallow=600))
         for seed in range(6):
             network = relu_toy(seed, SHAPES[1])
             instance = random_instance(network, seed, reach=0.4)
             exact = exact_radius(network, instance.x, instance.label, LINF)
-            Native(effort="fast").decide(network, [Query(instance, 0.97 * exact)], NODES)
+            native.decide(network, [Query(instance, 0.97 * exact)], NODES)
         ways.append(None)
     mixed, settled = ways[: ways.index(None)], ways[ways.index(None) + 1 : -1]
     assert set(mixed) == {0}
@@ -96,27 +101,30 @@ def test_each_way_is_taken(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("limit", "least", "caps"),
+    ("until", "least", "caps"),
     [
-        (1.0, 16, [16, 48, 144]),  # passes cost 1/60 of the budget for 16 nodes a sign: all three fit
+        (1.0, 16, [16, 48, 144]),  # passes cost 1/60 of the budget for 16 nodes per neuron: all three fit
         (0.1, 16, [16, 48]),  # a third one would not
         (0.05, 16, [16, 25]),  # the second has what fits
         (0.03, 16, [16]),  # too little for a pass worth its name
         (1.0, 40, [40, 120, 360]),  # as proven goals have shown
-        (None, 16, [16, 48, 144]),  # a decision has nothing to save its time for
     ],
 )
-def test_no_pass_is_begun_that_cannot_end_in_time(limit, least, caps, monkeypatch):
-    search, seen = passes_of(limit, monkeypatch, least=least, necked=True)
+def test_no_pass_is_begun_that_cannot_end_in_time(until, least, caps, monkeypatch):
+    prover, seen = passes_of(monkeypatch, Goal(1.0, 1.0, deep_nodes=least), until, bottleneck=True)
     assert seen == caps
-    assert search.reached == pytest.approx(caps[-1], abs=1)
+    assert prover.outcome.deep_nodes == pytest.approx(caps[-1], abs=1)
 
 
-@pytest.mark.parametrize(("leap", "cap"), [(None, 16), (77.0, 77)])
-def test_without_a_bottleneck_a_goal_of_the_ladder_has_one_pass(leap, cap, monkeypatch):
-    search, seen = passes_of(1.0, monkeypatch, leap=leap)
-    assert seen == [cap]
-    assert search.reached == cap
+def test_a_decision_has_nothing_to_save_its_time_for(monkeypatch):
+    assert passes_of(monkeypatch, None)[1] == [16, 48, 144]
+
+
+@pytest.mark.parametrize("nodes", [16.0, 77.0])
+def test_without_a_bottleneck_a_goal_of_the_ladder_has_one_pass(nodes, monkeypatch):
+    prover, seen = passes_of(monkeypatch, Goal(1.0, 1.0, deep_nodes=nodes), 1.0)
+    assert seen == [nodes]
+    assert prover.outcome.deep_nodes == nodes
 
 
 def deep_search(nodes):
@@ -125,44 +133,45 @@ def deep_search(nodes):
     instance = random_instance(network, 3, reach=0.4)
     meter = Meter(Budget(None, nodes=nodes))
     asked = margins(network, instance.label, Classification())
-    return pursuit.RadiusSearch(asked, lambda e: region(instance.x, e), 1e-3, meter, lambda _: None, limit=1.0), meter
+    return RadiusSearch(asked, lambda e: region(instance.x, e), 1e-3, meter, lambda _: None, limit=1.0), meter
 
 
-def passes_of(limit, monkeypatch, **state):
-    """The nodes a sign of the passes over a deep network that never prove their goal, and the search."""
+def passes_of(monkeypatch, goal, until=1.0, bottleneck=False):
+    """The nodes per neuron of the passes over a deep network that never prove their goal, and the prover.
+
+    Without a goal of many it is the only one.
+    """
     search, meter = deep_search(60 * 16)
-    for name, value in state.items():
-        setattr(search, name, value)
+    prover = SignProver(search)
+    prover.outcome = Outcome(False, bottleneck=bottleneck)
     seen = []
 
-    def take(root, goal, until, cap, nodes):
-        seen.append(cap)
-        meter.nodes += cap
-        search.roots[goal] = root
-        return None
+    def take(ball, radius, limits, nodes):
+        seen.append(int(nodes))
+        meter.nodes += int(nodes)
+        return End.AGAIN, ball
 
-    monkeypatch.setattr(search, "_pass", take)
+    monkeypatch.setattr(prover, "_pass", take)
     root = bound_root(search.margins.graph, search.region(1.0))
-    assert sum(bool(lines.unstable.any()) for lines in root.lines.values()) > pursuit.DEEP
-    assert not search._settle(root, 1.0, limit, None)
-    return search, seen
+    ball = CondensedRoot(root, condense(root))
+    assert ball.depth > prover.settling.deep
+    if goal is None:
+        assert not prover._settle_fully(ball, 1.0, Limits())
+    else:
+        assert not prover._settle(ball, 1.0, goal, Limits(until, None))
+    return prover, seen
 
 
-def test_a_leap_that_comes_to_no_pass_is_not_tried_again(monkeypatch):
+def test_a_leap_that_comes_to_no_pass_is_not_tried_again():
     search, meter = deep_search(100)
     search.lower, search.proven = 0.5, True
-    frontiers = iter([Frontier(near=True, reach=0.5, cost=0.05)])
-    monkeypatch.setattr(pursuit, "Frontier", lambda: next(frontiers, Frontier()))
-    goals = []
-
-    def fail(goal, share):
-        goals.append((goal, search.leap))
+    goals = climb(search, Frontier(near=True, reach=0.5, cost=0.05))
+    asked = [next(goals)]
+    while meter.over is None:
         meter.nodes += 30
         search.stopped = meter.over
-        return False
-
-    monkeypatch.setattr(search, "_try", fail)
-    search._climb()
-    assert goals[0][1] > 16
-    assert len(goals) > 2
-    assert all(leap is None for _, leap in goals[1:])
+        with suppress(StopIteration):
+            asked.append(goals.send(Outcome(False)))
+    assert asked[0].deep_nodes > 16
+    assert len(asked) > 2
+    assert all(goal.deep_nodes == 16 for goal in asked[1:])

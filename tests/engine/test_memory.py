@@ -13,7 +13,7 @@ from radii.engine import budget as meter
 from radii.engine.budget import Meter, free_memory
 from radii.engine.condensed import condense, objectives
 from radii.engine.native import Native
-from radii.engine.nodes import Problem
+from radii.engine.subproblem import Problem
 from radii.engine.tree import Tree
 from radii.problem import L1, L2, LINF, Classification
 from radii.testing import exact_radius, random_instance, relu_toy
@@ -73,7 +73,7 @@ def test_nodes_that_do_not_fit_are_bounded_in_parts_with_the_same_result():
 
 def test_no_nodes_fit_into_any_room():
     tree = toy_tree(0)
-    assert len(tree.bound_children(tree.problem.roots().pick(torch.arange(0)))) == 0
+    assert len(tree.divide(tree.problem.roots().pick(torch.arange(0)))) == 0
 
 
 @pytest.mark.parametrize("seed", range(6))

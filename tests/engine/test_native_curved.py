@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -9,15 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.bounds.balls import points
 from tests.engine.curved import KINDS, conv_tanh, curved, gap, grid_radius
+from tests.engine.tuned import few_inputs
 
 from radii.bounds.intermediate_curves import Place, relax
 from radii.bounds.operands import Sites
 from radii.bounds.region import Region
 from radii.decide import Budget, replay
-from radii.engine import interval_tree as values
 from radii.engine.interval_tree import IntervalTree
 from radii.engine.native import Native
 from radii.engine.output_rows import margins
+from radii.engine.tuning import DEFAULT
 from radii.errors import UnsupportedOperator
 from radii.models import load_classifier
 from radii.problem import L1, L2, LINF, Classification, Clause, OutputSpec, Query, SpecQuery, Status, Verdict
@@ -30,8 +33,10 @@ QUICK = Native(effort="fast")
 NORMS = {"linf": LINF, "l2": L2, "l1": L1}
 
 
-def measure(network, instance, norm=LINF, tolerance=2e-3, budget=BUDGET):
-    return QUICK.measure(network, [instance], Classification(), norm, budget, tolerance=tolerance)[0]
+def measure(network, instance, norm=LINF, tolerance=2e-3, budget=BUDGET, tuning=DEFAULT):
+    return replace(QUICK, tuning=tuning).measure(
+        network, [instance], Classification(), norm, budget, tolerance=tolerance
+    )[0]
 
 
 def check(seed: int, kind: str, norm) -> None:
@@ -63,13 +68,13 @@ def test_hypothesis_finds_no_network_that_is_wrong(seed, kind, norm):
     check(seed, kind, NORMS[norm])
 
 
-def tree_of(network, instance, goal, norm) -> IntervalTree:
+def tree_of(network, instance, goal, norm, few) -> IntervalTree:
     asked = margins(network, instance.label, Classification())
     size = torch.tensor([goal], dtype=torch.float64)
     ball = Region.around(torch.from_numpy(instance.x[None].copy()), size, norm, network.domain)
     sites = Sites.of(asked.graph)
     none = torch.full((1, sites.size), torch.inf, dtype=torch.float64)
-    tree = IntervalTree(asked, ball, goal, sites, asked.shift)
+    tree = IntervalTree(asked, ball, goal, sites, asked.shift, few_inputs(few).intervals)
     tree.start(relax(sites, Place((ball,)), -none, none))
     return tree
 
@@ -77,15 +82,14 @@ def tree_of(network, instance, goal, norm) -> IntervalTree:
 @pytest.mark.parametrize("few", [0, 12])
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("kind", ["tanh", "gate", "square", "mixed", "broadcast", "clipped"])
-def test_no_violation_is_lost(monkeypatch, kind, norm, few):
+def test_no_violation_is_lost(kind, norm, few):
     """Every violating point of the ball lies in an open node of its row, at no less than the node's radius."""
-    monkeypatch.setattr(values, "FEW", few)
     network = curved(7, kind, inputs=3)
     instance = random_instance(network, 7)
     goal = 0.45 if norm == "linf" else 0.8
     x = points(instance.x, goal, norm, (0.0, 1.0), count=3_000, seed=1)
     with torch.no_grad():
-        tree = tree_of(network, instance, goal, NORMS[norm])
+        tree = tree_of(network, instance, goal, NORMS[norm], few)
         asked = tree.margins
         outputs = asked.graph.values(torch.from_numpy(x))
         margin = outputs[-1].flatten(1) @ asked.rows.T - asked.shift
@@ -110,13 +114,12 @@ def test_no_violation_is_lost(monkeypatch, kind, norm, few):
 
 
 @pytest.mark.parametrize("kind", ["tanh", "gate"])
-def test_intervals_of_units_are_split_where_inputs_are_many(monkeypatch, kind):
+def test_intervals_of_units_are_split_where_inputs_are_many(kind):
     """The same radii as by splitting inputs."""
     network = curved(3, kind, inputs=4)
     instance = random_instance(network, 3)
     by_inputs = measure(network, instance)
-    monkeypatch.setattr(values, "FEW", 0)
-    by_units = measure(network, instance)
+    by_units = measure(network, instance, tuning=few_inputs(0))
     assert by_units.status is by_inputs.status is Status.CLOSED
     assert by_units.lower <= by_inputs.upper
     assert by_inputs.lower <= by_units.upper
@@ -164,17 +167,13 @@ def random_spec(rng, network) -> SpecQuery:
 
 @pytest.mark.parametrize("few", [0, 20])
 @pytest.mark.parametrize("kind", KINDS)
-def test_random_linear_properties_agree_with_a_dense_grid(monkeypatch, kind, few):
+def test_random_linear_properties_agree_with_a_dense_grid(kind, few):
     """ROBUST and BROKEN against the least value of each clause on a grid and how steep it is there."""
-    from radii.engine import specification as module
-
-    monkeypatch.setattr(module, "FEW", few)
-    monkeypatch.setattr(values, "FEW", few)
     decided = 0
     for seed in range(4):
         network = curved(seed, kind)
         query = random_spec(np.random.default_rng([seed, KINDS.index(kind)]), network)
-        answer = QUICK.decide_spec(network, query, Budget(seconds=10))
+        answer = replace(QUICK, tuning=few_inputs(few)).decide_spec(network, query, Budget(seconds=10))
         low, high = query.lower, query.upper
         share = torch.cartesian_prod(*[torch.linspace(0, 1, 161, dtype=torch.float64)] * 2)
         x = (torch.from_numpy(low) + share * torch.from_numpy(high - low)).requires_grad_(True)

@@ -15,10 +15,13 @@ from tests.bounds.balls import dense_graph, points, region
 
 from radii.bounds.intermediate import bound_root
 from radii.bounds.rounding import U32
-from radii.engine import nodes as bounded
 from radii.engine.condensed import condense, objectives, spanning
+from radii.engine.cutting import _positions, refine
 from radii.engine.matrices import factor_charges
-from radii.engine.nodes import Problem, _positions, _Relaxation, both_ends, climb, hidden_rows, refine
+from radii.engine.slopes import climb
+from radii.engine.subproblem import Problem
+from radii.engine.sweep import LEAST_WIDTH, Relaxation, both_ends, hidden_rows
+from radii.engine.tuning import DEFAULT
 
 WIDTHS = (6, 9, 8, 7, 3)
 ENDS = st.one_of(st.floats(-1e4, 1e4, width=32), st.sampled_from([0.0, 1e-30, -1e-30, 2.0**-120, -(2.0**-120)]))
@@ -27,7 +30,7 @@ ENDS = st.one_of(st.floats(-1e4, 1e4, width=32), st.sampled_from([0.0, 1e-30, -1
 @given(ENDS, ENDS, st.sampled_from([torch.float32, torch.float64]), st.floats(0, 1))
 def test_lines_of_a_neuron_hold_at_both_ends(a, b, dtype, alpha):
     low, high = min(a, b), max(a, b)
-    found = _Relaxation.of(torch.tensor([low], dtype=dtype), torch.tensor([high], dtype=dtype))
+    found = Relaxation.of(torch.tensor([low], dtype=dtype), torch.tensor([high], dtype=dtype))
     alpha = torch.tensor([alpha], dtype=dtype)
     unstable, steep, lift, floor = (
         Fraction(float(part)) for part in (found.unstable, found.steep, found.lift, found.floor(alpha))
@@ -35,7 +38,7 @@ def test_lines_of_a_neuron_hold_at_both_ends(a, b, dtype, alpha):
     assert unstable == (low < 0 < high)
     for z in (Fraction(low), Fraction(high), Fraction(0) if low <= 0 <= high else Fraction(low)):
         truth = max(z, Fraction(0))
-        tiny = Fraction(bounded.LEAST_WIDTH[dtype])  # for intervals that are thinner than that
+        tiny = Fraction(LEAST_WIDTH[dtype])  # for intervals that are thinner than that
         assert floor * z <= truth + tiny
         assert steep * z + lift >= truth - tiny
     if not unstable:
@@ -46,7 +49,7 @@ def test_lines_of_a_neuron_hold_at_both_ends(a, b, dtype, alpha):
 @pytest.mark.parametrize("ends", [(np.nan, 1.0), (-1.0, np.nan), (np.nan, np.nan), (-np.inf, np.inf)])
 def test_ends_that_are_no_numbers_give_no_lines(ends):
     low, high = (torch.tensor([end]) for end in ends)
-    found = _Relaxation.of(low, high)
+    found = Relaxation.of(low, high)
     assert bool(found.steep.isnan().all())
     assert bool(found.floor(torch.tensor([0.5])).isnan().all()) or ends == (-np.inf, np.inf)
     assert not bool((found.lift >= 0).any())
@@ -95,11 +98,12 @@ def test_rows_of_hidden_neurons_stay_below_their_values(seed):
 
 
 @pytest.mark.parametrize("seed", [0, 1, 3, 4])
-def test_bounds_under_cuts_hold_at_every_violation_however_many_rows_go_together(seed, monkeypatch):
-    asked, _, values = problem(seed)
+def test_bounds_under_cuts_hold_at_every_violation_however_many_rows_go_together(seed):
+    whole, _, values = problem(seed)
     found = []
     for size, both in ((2**20, True), (1, True), (2**20, False), (1, False)):
-        monkeypatch.setattr(bounded, "IN_CACHE", size)
+        tuning = replace(DEFAULT, memory=replace(DEFAULT.memory, in_cache=size))
+        asked = replace(whole, tuning=tuning)
         nodes = asked.roots()
         climb(asked, nodes, 4)
         empty = refine(asked, nodes, both)
@@ -111,7 +115,7 @@ def test_bounds_under_cuts_hold_at_every_violation_however_many_rows_go_together
             inside = np.concatenate([v[broken] for v in values[:-1]], 1)
             assert bool((nodes.low[i].numpy() <= inside + 1e-9).all())
             assert bool((nodes.high[i].numpy() >= inside - 1e-9).all())
-    root = asked.roots()
+    root = whole.roots()
     assert float((found[0].high - found[0].low).sum()) < 0.999 * float((root.high - root.low).sum())
     for one, other in (found[:2], found[2:]):
         torch.testing.assert_close(one.low, other.low)

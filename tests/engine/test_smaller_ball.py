@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -11,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.bounds.balls import DOMAINS, NORMS, points, region
 
-from radii.bounds.intermediate import Root, bound_root
+from radii.bounds.intermediate import bound_root
 from radii.bounds.lowering import lower
-from radii.engine.condensed import condense, objectives
+from radii.engine.condensed import CondensedRoot, condense, objectives
 from radii.engine.smaller_ball import bound_again
 from radii.testing import KINDS, random_instance, random_network
 
@@ -21,10 +19,10 @@ SLACK = 1e-11  # rounding of the network's own float64 evaluation at the samples
 SIZES = {"linf": 0.2, "l2": 0.6, "l1": 1.4}
 
 
-def rooted(graph, ball) -> Root:
-    """A root that knows its condensed network."""
+def rooted(graph, ball) -> CondensedRoot:
+    """A root and its condensed network."""
     root = bound_root(graph, ball)
-    return replace(root, condensed=condense(root))
+    return CondensedRoot(root, condense(root))
 
 
 def setting(seed: int, kind: str, norm: str, domain: tuple | None, part: float):
@@ -40,14 +38,13 @@ def setting(seed: int, kind: str, norm: str, domain: tuple | None, part: float):
     return graph, large, region(instance.x, part * size, norm, domain), delta, values
 
 
-def holds(graph, root: Root, delta, values) -> None:
+def holds(graph, ball: CondensedRoot, delta, values) -> None:
     """The bounds hold at all points, and the condensed network is the network there."""
+    root, net = ball.root, ball.net
     for index, lines in root.lines.items():
         value = values[graph.nodes[index].inputs[0]].flatten(1)
         assert bool((value >= lines.low - SLACK).all())
         assert bool((value <= lines.high + SLACK).all())
-    net = root.condensed
-    assert net is not None
     assert net.size == root.undecided
     assert all(
         bool(root.lines[relu].unstable[0, which].all()) and len(which) == b - a
@@ -87,11 +84,12 @@ def test_what_is_known_is_kept_and_used(kind, seed, norm):
     frozen = bound_again(large, small, known, frozen=set(fresh.lines))
     tighter = bound_again(large, small, known)
     for k, (low, high) in known.items():
-        which = large.lines[k].unstable
-        assert torch.equal(frozen.lines[k].low[which], torch.maximum(low, large.lines[k].low)[which])
-        assert torch.equal(frozen.lines[k].high[which], torch.minimum(high, large.lines[k].high)[which])
-        assert bool((tighter.lines[k].low >= frozen.lines[k].low).all())
-        assert bool((tighter.lines[k].high <= frozen.lines[k].high).all())
+        before, kept, found = (ball.root.lines[k] for ball in (large, frozen, tighter))
+        which = before.unstable
+        assert torch.equal(kept.low[which], torch.maximum(low, before.low)[which])
+        assert torch.equal(kept.high[which], torch.minimum(high, before.high)[which])
+        assert bool((found.low >= kept.low).all())
+        assert bool((found.high <= kept.high).all())
     holds(graph, frozen, delta, values)
     holds(graph, tighter, delta, values)
 
@@ -101,9 +99,9 @@ def test_bounds_are_about_as_tight_as_those_of_the_graph(kind):
     wide, narrow = 0.0, 0.0
     for seed in range(8):
         graph, large, small, _, _ = setting(seed, kind, "linf", (0.0, 1.0), 0.6)
-        known = {k: (v.low, v.high) for k, v in large.lines.items()}
-        fresh, again = bound_root(graph, small, known), bound_again(large, small)
-        which = {k: v.unstable for k, v in large.lines.items()}
+        known = {k: (v.low, v.high) for k, v in large.root.lines.items()}
+        fresh, again = bound_root(graph, small, known), bound_again(large, small).root
+        which = {k: v.unstable for k, v in large.root.lines.items()}
         wide += sum(float((v.high - v.low)[which[k]].sum()) for k, v in again.lines.items())
         narrow += sum(float((v.high - v.low)[which[k]].sum()) for k, v in fresh.lines.items())
     assert wide <= 1.05 * narrow  # intervals from the graph are a little tighter at times

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from tests.engine.tuned import few_inputs
 from tests.shared import DATA, needs
 from tests.verifiers.nets import Net, convnet, f32, mlp
 
 from radii.bounds.lowering import lower
 from radii.cli.main import run
 from radii.decide import Budget, replay_spec
-from radii.engine import specification as spec_module
 from radii.engine.input_split import Cover, region_of
 from radii.engine.native import Native
 from radii.engine.specification import decide_spec, goals, greatest
+from radii.engine.tuning import DEFAULT
 from radii.errors import InputError
 from radii.formats import read_vnnlib, read_witness
 from radii.models import load_classifier
@@ -88,13 +90,12 @@ def judged() -> list[tuple[Any, SpecQuery, Verdict]]:
 
 
 @pytest.mark.parametrize("way", ["boxes", "signs"])
-def test_random_specifications_against_two_referees(monkeypatch: pytest.MonkeyPatch, way: str, judged: Any) -> None:
-    monkeypatch.setattr(spec_module, "FEW", 20 if way == "boxes" else 0)
-    for knob in ("SAMPLES", "STARTS", "STEPS"):  # a poor attack, so that the search has to find what is broken
-        monkeypatch.setattr(spec_module, knob, 1)
+def test_random_specifications_against_two_referees(way: str, judged: Any) -> None:
+    poor = replace(DEFAULT.spec_attack, samples=1, starts=1, steps=1)  # so that the search has to find what is broken
+    tuning = replace(few_inputs(20 if way == "boxes" else 0), intervals=DEFAULT.intervals, spec_attack=poor)
     nodes = 0
     for network, query, truth in judged:
-        answer = Native().decide_spec(network, query, BUDGET)
+        answer = Native(tuning=tuning).decide_spec(network, query, BUDGET)
         check(network, query, truth, answer)
         nodes += answer.nodes
     assert nodes > len(judged)  # not all was settled by the attack and the first bound
@@ -203,21 +204,21 @@ def test_a_final_relu_is_kept() -> None:
     assert decide_spec(network, query, BUDGET).verdict is Verdict.BROKEN
 
 
-def test_budgets_end_the_work_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_budgets_end_the_work_with_a_reason() -> None:
     rng = np.random.default_rng(21)
     network = mlp(rng, [6, 40, 40, 40, 2])
     low, high = np.full(6, -2.0), np.full(6, 2.0)
     reach = network(f32(rng.uniform(-2, 2, (5000, 6)))).astype(np.float64) @ [1.0, -1.0]
     query = SpecQuery(low, high, OutputSpec((Clause(np.array([[1.0, -1.0]]), np.array([reach.min() * 3])),)))
     for few in (20, 0):
-        monkeypatch.setattr(spec_module, "FEW", few)
-        counted = [decide_spec(network, query, Budget(seconds=None, nodes=150)) for _ in range(2)]
+        tuning = few_inputs(few)
+        counted = [decide_spec(network, query, Budget(seconds=None, nodes=150), tuning=tuning) for _ in range(2)]
         assert counted[0].verdict is Verdict.UNKNOWN
         assert counted[0].reason is Reason.TIME
         assert counted[0].nodes == counted[1].nodes >= 150
-        late = decide_spec(network, query, Budget(seconds=0.3))
+        late = decide_spec(network, query, Budget(seconds=0.3), tuning=tuning)
         assert late.reason is Reason.TIME
-        full = decide_spec(network, query, Budget(seconds=20, memory=2**20))
+        full = decide_spec(network, query, Budget(seconds=20, memory=2**20), tuning=tuning)
         assert full.reason is Reason.MEMORY
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from radii.decide import Budget
 from radii.engine.native import Native
+from radii.engine.tuning import DEFAULT, Tuning
 from radii.evidence.file import pack, unpack
 from radii.models import Classifier
 from radii.problem import LINF, Classification, Instance, Norm, Radius
@@ -16,11 +18,16 @@ RECORDER = Native(effort="fast", evidence=True)
 
 
 def proven(
-    network: Classifier, instance: Instance, norm: Norm = LINF, target: int | None = None, tolerance: float = 1e-3
+    network: Classifier,
+    instance: Instance,
+    norm: Norm = LINF,
+    target: int | None = None,
+    tolerance: float = 1e-3,
+    tuning: Tuning = DEFAULT,
 ) -> Radius:
     """A measured radius that asked for evidence."""
-    asked = Classification(target)
-    return RECORDER.measure(network, [instance], asked, norm, Budget(seconds=20), tolerance=tolerance, limit=3.0)[0]
+    asked, recorder = Classification(target), replace(RECORDER, tuning=tuning)
+    return recorder.measure(network, [instance], asked, norm, Budget(seconds=20), tolerance=tolerance, limit=3.0)[0]
 
 
 def rewritten(data: bytes, claim: dict[str, Any] | None = None, arrays: dict[str, Any] | None = None) -> bytes:

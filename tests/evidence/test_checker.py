@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from tests.engine.tuned import SETTLING
 from tests.evidence.proofs import proven, rewritten, shaken
 
 from radii.decide import Budget
-from radii.engine import radius_search as pursuit
 from radii.engine.native import Native
 from radii.errors import FormatError, InputError
 from radii.evidence import check, read_claim
@@ -51,16 +51,13 @@ def test_every_kind_of_network_in_every_norm(seed):
             check(beyond, network)
 
 
-def test_hidden_lemmas_are_part_of_it(monkeypatch):
+def test_hidden_lemmas_are_part_of_it():
     """With plain trees switched off, signs of hidden neurons are proven first, and the checker proves them again."""
-    monkeypatch.setattr(pursuit, "PLAIN_SHALLOW", 1)
-    monkeypatch.setattr(pursuit, "PLAIN_DEEP", 1)
-    monkeypatch.setattr(pursuit, "MIXED", 2.0)  # no network is
     lemmas = 0
     for seed in range(12):
         network = relu_toy(seed, (6, 10, 10, 10, 3))
         instance = random_instance(network, seed, reach=0.4)
-        radius = proven(network, instance, tolerance=1e-3)
+        radius = proven(network, instance, tolerance=1e-3, tuning=SETTLING)
         if radius.misclassified:
             continue
         assert radius.evidence is not None, radius.note

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -31,7 +30,6 @@ class Root:
     region: Region
     lines: dict[int, Lines]
     magnitudes: Magnitudes
-    condensed: Any = None  # the engine's condensed network of one image, where known: smaller balls are bounded from it
 
     def rows(self, index: Tensor) -> Root:
         """The same for these images of the batch."""

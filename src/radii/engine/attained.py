@@ -1,4 +1,4 @@
-"""Reached: what values inside a network are at points of a ball: random vertices, and points moved along gradients.
+"""Attained: what values inside a network are at points of a ball: random vertices, and points moved along gradients.
 
 No part of a proof: it says what is worth asking.
 """
@@ -12,18 +12,16 @@ from torch import Tensor
 
 from radii.bounds.region import Region
 
-SAMPLES = 64
 
-
-class Reached:
+class Attained:
     """Some values at points of one image's ball (of the box around it); `at` gives those of a batch of points."""
 
-    def __init__(self, at: Callable[[Tensor], Tensor], region: Region) -> None:
+    def __init__(self, at: Callable[[Tensor], Tensor], region: Region, samples: int) -> None:
         self._at = at
         down, up = (side.to(torch.float32) for side in region.box())
         center = region.center.to(torch.float32)
         self.low, self.high = center - down, center + up
-        coin = torch.rand((SAMPLES, center.shape[1]), generator=torch.Generator().manual_seed(0)) < 0.5
+        coin = torch.rand((samples, center.shape[1]), generator=torch.Generator().manual_seed(0)) < 0.5
         self.points = torch.where(coin, self.low, self.high)
         self.values = self._at(self.points).double()
 

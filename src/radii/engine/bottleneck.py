@@ -14,15 +14,11 @@ from torch import Tensor
 
 from radii.bounds.intermediate import Root
 from radii.bounds.rounding import U64
-from radii.engine.attained import Reached
+from radii.engine.attained import Attained
 from radii.engine.input_split import Boxes, Cover, Goals
+from radii.engine.tuning import DEFAULT, Tuning
 from radii.models.graph import Graph, Node
 from radii.models.operators import Dense, Reshape
-
-FEW = 4  # live neurons of a bottleneck at most
-BOXES, FINEST = 1000, 2.0**-7  # parts of their box at most, and how fine, of its sides
-STARTS, PUSHES, SHRINK = 3, 12, 0.8  # how what the live neurons reach is looked for
-GOOD = 0.8  # of the best direction's distance between a part and what is reached: as good a direction
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +29,8 @@ class Bottleneck:
     live: Tensor  # flat indices
 
     @staticmethod
-    def of(root: Root) -> Bottleneck | None:
-        """The narrowest one of a root with one image, if any is narrow and not the last layer that matters."""
+    def of(root: Root, most: int = DEFAULT.bottlenecks.live) -> Bottleneck | None:
+        """The narrowest one of a root with one image, if any has few live values and layers that matter after it."""
         found: list[Bottleneck] = []
         relus = list(root.lines)
         for place, relu in enumerate(relus):
@@ -42,7 +38,7 @@ class Bottleneck:
                 continue
             later = sum(int(root.lines[k].unstable.sum()) for k in relus[place + 1 :])
             live = (~(root.lines[relu].high[0] <= 0)).nonzero()[:, 0]  # NaN is not known to be inactive
-            if later and 0 < len(live) <= FEW:
+            if later and 0 < len(live) <= most:
                 found.append(Bottleneck(relu, live))
         return min(found, key=lambda neck: len(neck.live), default=None)
 
@@ -63,40 +59,43 @@ class Bottleneck:
         return Graph(tuple(nodes))
 
 
-def forbidden(root: Root, neck: Bottleneck, rows: Tensor, shift: Tensor) -> tuple[Tensor, Tensor] | None:
+def forbidden(
+    root: Root, neck: Bottleneck, rows: Tensor, shift: Tensor, tuning: Tuning = DEFAULT
+) -> tuple[Tensor, Tensor] | None:
     """Directions w (m, live) and thresholds t (m,): where w·y > t for all of them, rows·outputs > shift.
 
     None when the values that break a margin cannot be told from those that points of the ball reach.
     """
-    lines = root.lines[neck.relu]
+    limits, lines = tuning.bottlenecks, root.lines[neck.relu]
     low, high = lines.low[0, neck.live].clamp_min(0.0), lines.high[0, neck.live]
     if not bool(((low <= high) & high.isfinite()).all()):
         return None
     graph = neck.after(root.graph, rows, shift)
-    cover = _unsafe(graph, low, high)
+    cover = _unsafe(graph, low, high, tuning)
     part = root.graph.upto(neck.relu).to(torch.float32)
-    reached = Reached(lambda x: part(x.reshape(-1, *part.input_shape)).flatten(1)[:, neck.live], root.region)
+    samples = tuning.hidden.samples
+    reached = Attained(lambda x: part(x.reshape(-1, *part.input_shape)).flatten(1)[:, neck.live], root.region, samples)
     while len(cover.open):
         directions = _directions(graph, cover.open, reached, (high - low).clamp_min(1e-9))
         top = directions.clamp_min(0) @ cover.open.high.T + directions.clamp_max(0) @ cover.open.low.T
         # How little of the way from what is proven to what is reached has to be proven, 0 when it is all: the parts lie
         # beyond what is reached; (directions, parts).
-        least = reached.least(directions, STARTS, PUSHES, SHRINK)
+        least = reached.least(directions, limits.starts, limits.pushes, limits.shrink)
         proven = directions.clamp_min(0) @ low + directions.clamp_max(0) @ high
         distance = (least[:, None] - top) / (least - proven).clamp_min(1e-12)[:, None]
         if bool((distance.amax(0) > 0).all()):
-            w, t = _chosen(directions, top, distance)
+            w, t = _chosen(directions, top, distance, limits.good)
             size = w.abs() @ torch.maximum(low.abs(), high.abs())
             return w, t + 8 * len(low) * U64 * size
-        near = (~(distance.amax(0) > 0) & (_sizes(cover.open, low, high) > FINEST)).nonzero()[:, 0]
-        if not len(near) or cover.visited > 2 * BOXES or not cover.halve(near):
+        near = (~(distance.amax(0) > 0) & (_sizes(cover.open, low, high) > limits.finest)).nonzero()[:, 0]
+        if not len(near) or cover.visited > 2 * limits.boxes or not cover.halve(near):
             return None
     return low.new_zeros((0, len(low))), low.new_zeros(0)
 
 
-def _chosen(directions: Tensor, top: Tensor, distance: Tensor) -> tuple[Tensor, Tensor]:
+def _chosen(directions: Tensor, top: Tensor, distance: Tensor, good: float) -> tuple[Tensor, Tensor]:
     """Few of the directions that keep all parts at a good distance, and their thresholds."""
-    fits = distance >= GOOD * distance.amax(0)
+    fits = distance >= good * distance.amax(0)
     left = torch.ones(top.shape[1], dtype=torch.bool)
     picks, thresholds = [], []
     while bool(left.any()):
@@ -112,23 +111,24 @@ def _sizes(boxes: Boxes, low: Tensor, high: Tensor) -> Tensor:
     return ((boxes.high - boxes.low) / (high - low).clamp_min(1e-300)).amax(1)
 
 
-def _unsafe(graph: Graph, low: Tensor, high: Tensor) -> Cover:
+def _unsafe(graph: Graph, low: Tensor, high: Tensor, tuning: Tuning = DEFAULT) -> Cover:
     """Parts of the box that together hold every point at which an output may be 0 or less."""
-    cover = Cover(Goals(graph, torch.arange(graph.nodes[-1].size)[:, None]), low, high)
-    while len(cover.open) and cover.visited < BOXES:
+    limits = tuning.bottlenecks
+    cover = Cover(Goals(graph, torch.arange(graph.nodes[-1].size)[:, None]), low, high, tuning.boxes)
+    while len(cover.open) and cover.visited < limits.boxes:
         # Parts that are unsafe at their middle and at both ends are left as they are: the border is what matters.
         boxes = cover.open
         points = torch.stack([boxes.low, 0.5 * (boxes.low + boxes.high), boxes.high], 1)
         broken = (graph(points.flatten(0, 1)).amin(1) <= 0).reshape(len(boxes), 3).all(1)
         size = _sizes(boxes, low, high)
         order = torch.argsort(size, descending=True, stable=True)
-        order = order[(~broken & (size > FINEST))[order]]
+        order = order[(~broken & (size > limits.finest))[order]]
         if not len(order) or not cover.halve(order):
             break
     return cover
 
 
-def _directions(graph: Graph, unsafe: Boxes, reached: Reached, width: Tensor) -> Tensor:
+def _directions(graph: Graph, unsafe: Boxes, reached: Attained, width: Tensor) -> Tensor:
     """Candidates: every single value up and down, each output's gradient where it fails, and away from the middle."""
     middle = 0.5 * (unsafe.low + unsafe.high)
     with torch.enable_grad():

@@ -8,9 +8,9 @@ from pathlib import Path
 import psutil
 
 from radii.decide import Budget
+from radii.engine.tuning import DEFAULT, Memory
 from radii.problem import Reason
 
-BATCH_SHARE = 8  # the part of the free memory that one batch of nodes may take
 GROUPS = (  # where a container's memory is told: limit, use, and what of it are files that can be dropped
     ("/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
     ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -34,7 +34,8 @@ def free_memory() -> int:
 class Meter:
     """Measures one instance's work against its budget; `spent` counts seconds used on it before the meter was made."""
 
-    def __init__(self, budget: Budget, spent: float = 0.0) -> None:
+    def __init__(self, budget: Budget, spent: float = 0.0, memory: Memory = DEFAULT.memory) -> None:
+        self._batch_part = memory.batch_part
         self.budget = budget
         self.nodes = 0
         self._start = time.process_time() - spent
@@ -44,6 +45,11 @@ class Meter:
     def cpu(self) -> float:
         """CPU seconds used."""
         return time.process_time() - self._start
+
+    @property
+    def limited(self) -> bool:
+        """Whether seconds or nodes are limited."""
+        return self.budget.seconds is not None or self.budget.nodes is not None
 
     @property
     def share(self) -> float:
@@ -67,4 +73,4 @@ class Meter:
         free = free_memory()
         if self.budget.memory is not None:
             free = min(free, self.budget.memory - int(self._process.memory_info().rss))
-        return max(0, free) // BATCH_SHARE
+        return max(0, free) // self._batch_part

@@ -22,10 +22,7 @@ from radii.bounds.backward import backward
 from radii.bounds.intermediate import CHUNK, Root
 from radii.bounds.region import Region
 from radii.bounds.rounding import U64, UP, gamma
-
-FEW_ROWS = 64  # neurons: with fewer, products with A cost little as they are
-MOST_RANK = 256
-RANK_FLOOR = 1e-10  # of the largest: what is less is rounding
+from radii.engine.tuning import DEFAULT, Trees
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +76,21 @@ class Condensed:
         return run
 
 
-def condense(root: Root) -> Condensed:
+@dataclass(frozen=True, eq=False)
+class CondensedRoot:
+    """Bounds of one image's network on one ball, with its condensed form there: smaller balls are bounded from it."""
+
+    root: Root
+    net: Condensed
+
+    @property
+    def depth(self) -> int:
+        """How many layers have undecided neurons."""
+        return len(self.net.blocks)
+
+
+def condense(root: Root, trees: Trees = DEFAULT.trees) -> Condensed:
     """The condensed network of a root with one image."""
-    if isinstance(root.condensed, Condensed):
-        return root.condensed
     undecided: dict[int, Tensor] = {}
     for index, lines in root.lines.items():
         which = lines.unstable[0].nonzero()[:, 0]
@@ -107,11 +115,11 @@ def condense(root: Root) -> Condensed:
         torch.cat(high) if high else empty,
         tuple(undecided.items()),
         _rows(root, undecided, starts[-1], len(root.graph.nodes) - 1, _all(root)),
-        spanning(neurons.a),
+        spanning(neurons.a, trees),
     )
 
 
-def spanning(a: Tensor) -> Tensor | None:
+def spanning(a: Tensor, trees: Trees = DEFAULT.trees) -> Tensor | None:
     """Few orthonormal rows whose span holds the rows of a matrix, but for rounding; None where it takes many.
 
     Everything in a dense network depends on x through its first layer alone, less the neurons that are off on the
@@ -120,12 +128,12 @@ def spanning(a: Tensor) -> Tensor | None:
     """
     n, d = a.shape
     most = min(n, d) // 3
-    if n < FEW_ROWS or not bool(a.isfinite().all()):
+    if n < trees.few_rows or not bool(a.isfinite().all()):
         return None
-    mix = torch.randn((n, min(most, MOST_RANK) + 1), generator=torch.Generator().manual_seed(0), dtype=a.dtype)
+    mix = torch.randn((n, min(most, trees.most_rank) + 1), generator=torch.Generator().manual_seed(0), dtype=a.dtype)
     q, r = torch.linalg.qr(a.T @ mix.to(a.device))
     size = r.diagonal().abs()
-    rank = int((size > RANK_FLOOR * size.max()).sum())
+    rank = int((size > trees.rank_floor * size.max()).sum())
     return None if rank == mix.shape[1] else q[:, :rank].T.contiguous()
 
 

@@ -1,4 +1,4 @@
-"""Signs: hidden branch and bound, layer by layer, settles signs and narrows intervals before any margin is asked.
+"""Hidden layers: branch and bound, layer by layer, settles signs and narrows intervals before any margin is asked.
 
 Deep networks are loose because bounds of late layers rest on loose bounds of early ones. From the second undecided
 layer on, every neuron whose other sign no sampled point attains becomes an objective of one batched tree: "z > 0" or "z
@@ -8,52 +8,40 @@ layer on, every neuron whose other sign no sampled point attains becomes an obje
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from radii.bounds.intermediate import Root
 from radii.bounds.rounding import U64
-from radii.engine.attained import Reached
-from radii.engine.condensed import Condensed, Rows, condense, truncated
-from radii.engine.nodes import Nodes, Problem, best_splits, fix
+from radii.engine.attained import Attained
+from radii.engine.condensed import Condensed, CondensedRoot, Rows, truncated
+from radii.engine.nodes import Nodes
 from radii.engine.smaller_ball import bound_again
+from radii.engine.subproblem import Problem
 from radii.engine.tree import Tree
+from radii.engine.tuning import DEFAULT, HiddenTrees, Tuning
 from radii.evidence.log import TreeLog
 from radii.evidence.record import Recorder
 
-INTERVAL_SHARE = 0.5  # of the nodes that a sign may cost, what an end of an interval may cost
-HOPELESS = 0.75  # of the neurons of a layer: with more signs that could not be proven it does not help
-SLACK = 0.1  # of the way from the bound to the value seen, what need not be proven
-EARLIER = 0.5  # power of (all neurons / those before a layer), times which its signs may cost: early nodes are cheap
-MOST = 8.0  # of that
-SHARED = 50.0  # times more, at most, for few objectives that share a layer's nodes
-WORST = 0.15  # of the open nodes of an objective, those that are split next: its bound is that of the worst
-BATCH = 192
-PUSHES = 4
-STEPS = 4  # of ascent a node: with more hardly fewer nodes are needed, with fewer sometimes many more
-LOOKED_AT = 64  # neurons of a layer, at most, from which the share of mixed ones is told
-
 
 def settle_signs(
-    root: Root,
+    ball: CondensedRoot,
     go_on: Callable[[int], bool],
     cap: int,
     least: int = 0,
     recorder: Recorder | None = None,
     room: int | None = None,
-) -> Iterator[tuple[Root, int, bool]]:
-    """Roots of the same ball that know what hidden trees have proven, with the ReLU just settled and whether it helps.
+    tuning: Tuning = DEFAULT,
+) -> Iterator[tuple[CondensedRoot, int, bool]]:
+    """Bounds of the same ball that know what hidden trees have proven, with the ReLU just settled and whether it helps.
 
     `go_on` is told how many nodes were visited and says whether to go on; a sign may cost `cap` nodes, more in early
     layers, and a layer with few objectives `cap` × `least` in all; `recorder` hears of the trees; bounding a batch of
     nodes may take `room` bytes. When hardly any neuron of a layer has its sign, the layers after it will not do better.
     """
-    known = {k: (v.low.clone(), v.high.clone()) for k, v in root.lines.items()}
-    done: set[int] = set()
+    hidden, done = tuning.hidden, set[int]()
     while True:
-        net = condense(root)
+        root, net = ball.root, ball.net
         layers = [(relu, which, block) for (relu, which), block in zip(net.where, net.blocks)]
         done.update(layers[0][0] for _ in layers[:1])
         rest = [layer for layer in layers if layer[0] not in done]
@@ -61,26 +49,26 @@ def settle_signs(
             return
         relu, which, block = rest[0]
         done.add(relu)
-        more = cap * min(MOST, (net.size / block[0]) ** EARLIER)
-        low, high, failed = _prove_layer(net, block, _attained(net, block), go_on, (more, more * least), recorder, room)
-        for k, v in root.lines.items():
-            known[k] = (v.low, v.high)
+        more = cap * min(hidden.most_earlier, (net.size / block[0]) ** hidden.earlier)
+        seen = _attained(net, block, hidden, hidden.pushes)
+        low, high, failed = _prove_layer(net, block, seen, go_on, (more, more * least), recorder, room, tuning)
+        known = {k: (v.low, v.high) for k, v in root.lines.items()}
         ends = root.lines[relu].low.clone(), root.lines[relu].high.clone()
         ends[0][0, which] = torch.maximum(ends[0][0, which], low)
         ends[1][0, which] = torch.minimum(ends[1][0, which], high)
         known[relu] = ends
-        root = bound_again(replace(root, condensed=net), root.region, known, frozen=done)
-        yield root, relu, failed <= HOPELESS * root.lines[relu].low.shape[1] or len(rest) == 1
+        ball = bound_again(ball, root.region, known, frozen=done, memory=tuning.memory)
+        yield ball, relu, failed <= hidden.hopeless * ends[0].shape[1] or len(rest) == 1
         if not go_on(0):
             return
 
 
-def mixed_share(net: Condensed) -> float:
+def mixed_share(net: Condensed, hidden: HiddenTrees = DEFAULT.hidden) -> float:
     """About the share of the undecided neurons after the first layer that take both signs: those that are seen to."""
     both = total = 0.0
     for block in net.blocks[1:]:
         size = block[1] - block[0]
-        least, largest = _attained(net, block, 1, -(-size // LOOKED_AT))
+        least, largest = _attained(net, block, hidden, 1, -(-size // hidden.looked_at))
         both += size * float(((least < 0) & (largest > 0)).double().mean())
         total += size
     return both / total if total else 1.0
@@ -92,8 +80,9 @@ def _prove_layer(
     attained: tuple[Tensor, Tensor],
     go_on: Callable[[int], bool],
     nodes: tuple[float, float],
-    recorder: Recorder | None = None,
-    room: int | None = None,
+    recorder: Recorder | None,
+    room: int | None,
+    tuning: Tuning,
 ) -> tuple[Tensor, Tensor, int]:
     """Bounds of the neurons of a layer that hidden trees prove, given the least and largest values seen.
 
@@ -101,11 +90,11 @@ def _prove_layer(
 
     A sign that was never seen is asked for; of other neurons, most of the way from the bound to the value seen.
     """
-    first, last = block
+    (first, last), hidden = block, tuning.hidden
     least, largest = attained
     low, high = net.low[first:last], net.high[first:last]
-    low_goal = torch.where(least > 0, torch.zeros_like(low), least - SLACK * (least - low))
-    high_goal = torch.where(largest < 0, torch.zeros_like(high), largest + SLACK * (high - largest))
+    low_goal = torch.where(least > 0, torch.zeros_like(low), least - hidden.slack * (least - low))
+    high_goal = torch.where(largest < 0, torch.zeros_like(high), largest + hidden.slack * (high - largest))
     useful = (high - low) > 1e-9
     # Once one sign is proven the other end does not matter.
     up = ((least > 0) | (largest >= 0) & useful).nonzero()[:, 0]
@@ -119,11 +108,11 @@ def _prove_layer(
         (rows.m * sign[:, None])[:, :first],
         rows.slack + 4 * U64 * (rows.b.abs() + shift.abs()),
     )
-    caps = nodes[0] * torch.where(shift == 0, 1.0, INTERVAL_SHARE)
-    caps = (caps * min(SHARED, max(1.0, nodes[1] / max(1.0, float(caps.sum()))))).long()
+    caps = nodes[0] * torch.where(shift == 0, 1.0, hidden.interval_nodes)
+    caps = (caps * min(hidden.shared, max(1.0, nodes[1] / max(1.0, float(caps.sum()))))).long()
     early = truncated(net, first)
     log = None if recorder is None else recorder.layer(net, early, torch.cat([first + up, first + down]), sign, shift)
-    bound = _prove(Problem.of(early, objectives), go_on, caps, log, room)
+    bound = _prove(Problem.of(early, objectives, tuning), go_on, caps, log, room)
     bound = bound - 4 * U64 * (bound.abs() + shift.abs())
     new_low, new_high = low.clone(), high.clone()
     new_low[up] = torch.where(bound[: len(up)] >= 0, low_goal[up], low_goal[up] + bound[: len(up)])
@@ -136,9 +125,10 @@ def _prove(
 ) -> Tensor:
     """A lower bound of min(objective, 0) for every objective, 0 where it is proven; each may cost so many nodes."""
     count = len(problem.fine.objectives.b)
-    tree = Tree(problem, torch.inf, room=room, measures=False, log=log, cuts=bool((caps > 0).any()), steps=STEPS)
+    hidden = problem.tuning.hidden
+    cuts = bool((caps > 0).any())
+    tree = Tree(problem, torch.inf, room=room, measures=False, log=log, cuts=cuts, steps=hidden.steps)
     tree.start()
-    assert tree.open is not None
     visited = torch.ones(count, dtype=torch.int64)
     bound = torch.zeros(count, dtype=torch.float64)
     more = go_on(tree.visited)
@@ -147,10 +137,9 @@ def _prove(
         end = (visited > caps)[nodes.objective] | ~nodes.splittable
         _lower(problem, bound, nodes.pick(end.nonzero()[:, 0]))
         nodes = nodes.pick((~end).nonzero()[:, 0])
-        take, rest = _worst(problem, nodes, count, tree.fitting(2 * BATCH) // 2 or 1)
+        take, rest = _worst(problem, nodes, count, tree.fitting(2 * hidden.batch) // 2 or 1)
         visited += 2 * torch.bincount(take.objective, minlength=count)
-        kept = tree.bound_children(fix(take, best_splits(take))) if len(take) else take
-        tree.open = Nodes.join([rest, kept])
+        tree.open = Nodes.join([rest, tree.divide(take)])
         more = go_on(2 * len(take))
     _lower(problem, bound, tree.open)
     return bound
@@ -163,7 +152,7 @@ def _worst(problem: Problem, nodes: Nodes, count: int, most: int) -> tuple[Nodes
     order = order[torch.argsort(nodes.objective[order], stable=True)]
     mine = nodes.objective[order]
     rank = torch.arange(len(order)) - (waiting.cumsum(0) - waiting)[mine]
-    pressing = rank < (WORST * waiting[mine]).ceil()
+    pressing = rank < (problem.tuning.hidden.worst * waiting[mine]).ceil()
     order = order[torch.argsort(torch.where(pressing, waiting[mine], len(order) + 1), stable=True)]
     size = min(most, int(pressing.sum()))
     return nodes.pick(order[:size]), nodes.pick(order[size:])
@@ -176,8 +165,10 @@ def _lower(problem: Problem, bound: Tensor, nodes: Nodes) -> None:
         bound.scatter_reduce_(0, nodes.objective, value.nan_to_num(nan=-torch.inf), "amin")
 
 
-def _attained(net: Condensed, block: tuple[int, int], pushes: int = PUSHES, every: int = 1) -> tuple[Tensor, Tensor]:
+def _attained(
+    net: Condensed, block: tuple[int, int], hidden: HiddenTrees, pushes: int, every: int = 1
+) -> tuple[Tensor, Tensor]:
     """The least and the largest value that were seen of each neuron of a block, or of every so many of them."""
-    seen = Reached(net.forward(block), net.region)
+    seen = Attained(net.forward(block), net.region, hidden.samples)
     unit = torch.eye(block[1] - block[0], dtype=torch.float64)[::every]
     return seen.least(unit, 1, pushes), -seen.least(-unit, 1, pushes)

@@ -20,17 +20,9 @@ from radii.bounds.bound import arguments, bound, ends
 from radii.bounds.region import Region
 from radii.bounds.rounding import UP, gamma
 from radii.engine.input_branching import losses
+from radii.engine.tuning import DEFAULT, InputBoxes
 from radii.models.graph import Graph
 from radii.problem import LINF
-
-BATCH = 256
-WORK = 2**26  # coefficients of all hidden neurons of a batch: what decides how many boxes go together
-SLOPE = 0.05  # how much the bound's own coefficients count beside the losses
-TINY = 1e-9  # and the width, where nothing else tells
-MIXES = 8
-CLIMBS = 4  # steps that move the slopes of what stays open: a few rows, so nearly free beside bounding neurons
-RATE = 1.0
-NARROW = 2.0**-44  # of the size of its ends: a box this thin is not split further, rounding would eat the gain
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,11 +91,11 @@ class Boxes:
 class Cover:
     """Branch and bound over boxes; `points` are where the latest boxes came nearest to a violation."""
 
-    def __init__(self, goals: Goals, low: Tensor, high: Tensor) -> None:
-        self.goals = goals
+    def __init__(self, goals: Goals, low: Tensor, high: Tensor, tuning: InputBoxes = DEFAULT.boxes) -> None:
+        self.goals, self.tuning = goals, tuning
         neurons = max(1, arguments(goals.graph))
         width = max(node.size for node in goals.graph.nodes)
-        self.batch = max(1, min(BATCH, WORK // (neurons * width)))
+        self.batch = max(1, min(tuning.batch, tuning.work // (neurons * width)))
         self.visited = 0
         self.stuck = False  # whether a box too thin to split is open: no proof can come any more
         self.points = low.new_zeros((0, low.shape[-1]))
@@ -127,7 +119,11 @@ class Cover:
         rows = torch.arange(len(take))
         low, high = take.low[rows, take.axis], take.high[rows, take.axis]
         middle = 0.5 * low + 0.5 * high
-        thin = ~((high - low) > NARROW * torch.maximum(low.abs(), high.abs())) | ~(low < middle) | ~(middle < high)
+        thin = (
+            ~((high - low) > self.tuning.narrow * torch.maximum(low.abs(), high.abs()))
+            | ~(low < middle)
+            | ~(middle < high)
+        )
         if bool(thin.any()):
             self.stuck = True
             return False
@@ -151,7 +147,7 @@ class Cover:
         proved = bounds > 0
         left = (~proved.all(1)).nonzero()[:, 0]
         part, weights = root.rows(left), weights[left]
-        a, c = part.best_margins(weights, CLIMBS)
+        a, c = part.best_margins(weights, self.tuning.climbs)
         bounds = torch.maximum(bounds[left], part.region.lowest(a, c))
         proved = bounds > 0
         stay = (~proved.all(1)).nonzero()[:, 0]
@@ -161,7 +157,9 @@ class Cover:
         room = (high - low)[left]
         self.points = torch.cat([part.region.center, part.region.minimiser(a[:, None])[:, 0]])
         loss = losses(part, row, room) if len(left) else torch.zeros_like(room)
-        score = loss + SLOPE * torch.nan_to_num(a.abs(), nan=0.0, posinf=0.0) * room + TINY * room
+        score = (
+            loss + self.tuning.slope * torch.nan_to_num(a.abs(), nan=0.0, posinf=0.0) * room + self.tuning.width * room
+        )
         return Boxes(low[left], high[left], worst, score.argmax(1), *(e[left] for e in ends(root)))
 
     def _clauses(self, region: Region, linear: Linear | Bound) -> tuple[Tensor, Tensor]:
@@ -178,7 +176,7 @@ class Cover:
             return bounds, weights
         shares = goals.shares.expand(len(bounds), -1, -1)
         size = torch.matmul(linear.a.abs(), region.magnitude()[..., None])[..., 0] + linear.shifted().abs()
-        for _ in range(MIXES):
+        for _ in range(self.tuning.mixes):
             a = torch.matmul(shares, linear.a)
             value = region.lowest(a, torch.matmul(shares, linear.shifted()[..., None])[..., 0])
             charge = gamma(linear.a.shape[1] + 4) * UP * torch.matmul(shares, size[..., None])[..., 0]
@@ -188,6 +186,6 @@ class Cover:
             at = region.minimiser(a)
             rows = torch.matmul(at, linear.a.transpose(1, 2)) + linear.shifted()[:, None]
             scale = rows.abs().amax(-1, keepdim=True).clamp_min(1e-300)
-            shares = shares * torch.exp(RATE * rows / scale)
+            shares = shares * torch.exp(self.tuning.mix_rate * rows / scale)
             shares = shares / shares.sum(-1, keepdim=True)
         return bounds, weights

@@ -14,9 +14,7 @@ from torch import Tensor
 from radii.bounds.activations import ReluCurve, TanhCurve
 from radii.bounds.intermediate_curves import Relaxed
 from radii.bounds.operands import Sites
-
-NARROW = 1e-9  # an interval this thin, beside its ends, is not split further
-PARTS = 8  # where a tanh may be split: at multiples of this part of its interval, and at 0
+from radii.engine.tuning import DEFAULT, IntervalTrees
 
 
 @dataclass(eq=False)
@@ -93,7 +91,9 @@ def divide(nodes: IntervalNodes, inputs: bool) -> IntervalNodes:
     return IntervalNodes.join([down, up])
 
 
-def site_splits(net: Relaxed, lost: dict[int, Tensor], whole: Tensor) -> tuple[Tensor, Tensor]:
+def site_splits(
+    net: Relaxed, lost: dict[int, Tensor], whole: Tensor, tuning: IntervalTrees = DEFAULT.intervals
+) -> tuple[Tensor, Tensor]:
     """The site to split in every node, −1 for none, and the point; `whole` are the widths at the root, (sites,)."""
     width = net.high - net.low
     score = torch.zeros_like(width)
@@ -105,15 +105,15 @@ def site_splits(net: Relaxed, lost: dict[int, Tensor], whole: Tensor) -> tuple[T
             for other in (o for o in range(len(sites)) if o != k):
                 widest &= (share[k] > share[other]) | ((share[k] == share[other]) & (k < other))
             score[:, site.start : site.end] = torch.where(widest, cost, torch.zeros_like(cost))
-    thick = width > NARROW * (1e-3 + torch.maximum(net.low.abs(), net.high.abs()))
+    thick = width > tuning.narrow * (1e-3 + torch.maximum(net.low.abs(), net.high.abs()))
     score = torch.where(thick, score, torch.zeros_like(score))
     best, at = score.max(1)
     rows = torch.arange(len(at))
-    point = _points(net.sites, at, net.low[rows, at], net.high[rows, at])
+    point = _points(net.sites, at, net.low[rows, at], net.high[rows, at], tuning.parts)
     return torch.where(best > 0, at, torch.full_like(at, -1)), point
 
 
-def _points(sites: Sites, at: Tensor, low: Tensor, high: Tensor) -> Tensor:
+def _points(sites: Sites, at: Tensor, low: Tensor, high: Tensor, parts: int) -> Tensor:
     """Where to split each of these sites."""
     kind = torch.zeros(sites.size, dtype=torch.int8)
     for site in sites.all:
@@ -121,12 +121,12 @@ def _points(sites: Sites, at: Tensor, low: Tensor, high: Tensor) -> Tensor:
         kind[site.start : site.end] = 1 if isinstance(curve, ReluCurve) else 2 if isinstance(curve, TanhCurve) else 0
     middle = 0.5 * low + 0.5 * high
     point = torch.where(kind[at] == 1, torch.zeros_like(low), middle)
-    return torch.where(kind[at] == 2, _tanh_point(low, high), point)
+    return torch.where(kind[at] == 2, _tanh_point(low, high, parts), point)
 
 
-def _tanh_point(low: Tensor, high: Tensor) -> Tensor:
+def _tanh_point(low: Tensor, high: Tensor, parts: int) -> Tensor:
     """The point whose two parts have the least gaps between secant-like lines, in sum."""
-    share = torch.arange(1, PARTS, dtype=low.dtype)[:, None] / PARTS
+    share = torch.arange(1, parts, dtype=low.dtype)[:, None] / parts
     zero = torch.where((low < 0) & (high > 0), torch.zeros_like(low), 0.5 * low + 0.5 * high)
     points = torch.cat([low + (high - low) * share, zero[None]])
     cost = _tanh_gap(low.expand_as(points), points) + _tanh_gap(points, high.expand_as(points))

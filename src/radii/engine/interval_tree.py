@@ -1,4 +1,4 @@
-"""Values: best-first branch and bound over intervals of pre-activations (or of few inputs), on certified radii.
+"""IntervalTree: best-first branch and bound over intervals of pre-activations (or of few inputs), on certified radii.
 
 The tree of networks with Sigmoid, Tanh or products. Like `Tree` it holds open nodes of all objectives: no violation is
 closer than the least radius over them, and when none is open there is none in the ball.
@@ -7,34 +7,23 @@ closer than the least radius over them, and when none is open there is none in t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from radii.bounds.backward_curves import Pull
-from radii.bounds.float32 import float32_error
 from radii.bounds.intermediate_curves import Climb, Cut, Place, Relaxed, climb, relax
 from radii.bounds.interval import of_input
-from radii.bounds.lowering import is_smooth
 from radii.bounds.operands import Sites
 from radii.bounds.region import Region
-from radii.bounds.rounding import UP, gamma
+from radii.bounds.rounding import gamma
 from radii.engine.input_branching import caused, unit_losses
 from radii.engine.input_split import region_of
 from radii.engine.interval_nodes import IntervalNodes, divide, site_splits
 from radii.engine.output_rows import OutputRows
-from radii.engine.radius_search import RadiusSearch
 from radii.engine.search_tree import SearchTree
-from radii.models.graph import Graph
-
-FEW = 12  # inputs up to which the ball is split instead of pre-activations
-FIRST_STEPS, STEPS = 16, 8
-WORK = 2**21  # sites × widest layer up to which every node bounds all its sites anew
-ROWS = 2**22  # sites × widest layer × nodes of a batch
-BEYOND = ((1.001, 1e-7), (1.0 + 1e-6, 1e-8))  # factors and steps past a certified radius where breaks are looked for
-FLAT = 1e-3  # how much an input's width counts beside the loss it causes
-THIN = 2.0**-40  # of the size of its ends: a box this thin is not split further
+from radii.engine.tuning import DEFAULT, IntervalTrees
+from radii.problem import Reason
 
 
 @dataclass(eq=False)
@@ -46,20 +35,26 @@ class IntervalTree(SearchTree[IntervalNodes]):
     goal: float
     sites: Sites
     shift: Tensor
-    open: IntervalNodes | None = None
+    tuning: IntervalTrees = DEFAULT.intervals
+    beyond: tuple[tuple[float, float], ...] = DEFAULT.trees.beyond
     visited: int = 0
-    minimisers: Tensor | None = None  # in coordinates from the centre
+    minimisers: Tensor | None = None
 
     @property
     def inputs(self) -> bool:
         """Whether inputs are split."""
-        return self.ball.center.shape[1] <= FEW
+        return self.ball.center.shape[1] <= self.tuning.few_inputs
+
+    @property
+    def incomplete(self) -> Reason | None:
+        """Why the search must stop when nothing is left to split: intervals are as thin as rounding allows."""
+        return Reason.INCOMPLETE
 
     @property
     def batch(self) -> int:
         """How many nodes are split at once."""
         width = max(node.size for node in self.margins.graph.nodes)
-        return max(4, min(64, ROWS // max(1, self.sites.size * width)))
+        return max(self.tuning.least_batch, min(self.tuning.batch, self.tuning.rows // max(1, self.sites.size * width)))
 
     def start(self, net: Relaxed) -> None:
         """Bounds the roots from the relaxation of the whole ball."""
@@ -72,11 +67,10 @@ class IntervalTree(SearchTree[IntervalNodes]):
         nodes = IntervalNodes.roots(net, objectives[~proved], box)
         self.visited += len(objectives)
         whole = net.rows(torch.zeros(len(nodes), dtype=torch.int64))
-        self.open = self._climb(whole, nodes, FIRST_STEPS)
+        self.open = self._climb(whole, nodes, self.tuning.first_steps)
 
     def step(self) -> bool:
         """Splits the most pressing nodes and bounds their parts; False when nothing is left to split."""
-        assert self.open is not None
         free = self.open.place >= 0
         if not bool(free.any()):
             return False
@@ -97,11 +91,11 @@ class IntervalTree(SearchTree[IntervalNodes]):
             return nodes
         width = max(node.size for node in self.margins.graph.nodes)
         wanted = None
-        if self.sites.size * width > WORK:
+        if self.sites.size * width > self.tuning.work:
             wanted = torch.zeros(self.sites.size, dtype=torch.bool)
         net = relax(self.sites, self._place(nodes), nodes.low, nodes.high, wanted)
         alive = (~net.empty).nonzero()[:, 0]
-        return self._climb(net.rows(alive), nodes.pick(alive), STEPS)
+        return self._climb(net.rows(alive), nodes.pick(alive), self.tuning.steps)
 
     def _place(self, nodes: IntervalNodes) -> Place:
         ball = self.ball.rows(torch.zeros(len(nodes), dtype=torch.int64))
@@ -140,15 +134,15 @@ class IntervalTree(SearchTree[IntervalNodes]):
             return
         lost = unit_losses(net, {k: a[:, 0] for k, a in found.met.items()}, found.slants)
         if not self.inputs:
-            nodes.place, nodes.point = site_splits(net, lost, self._whole)
+            nodes.place, nodes.point = site_splits(net, lost, self._whole, self.tuning)
             return
         width = nodes.box_high - nodes.box_low
         score = caused(net, lost, width)
-        flat = FLAT * score.amax(1, keepdim=True) * width / width.amax(1, keepdim=True)
+        flat = self.tuning.flat * score.amax(1, keepdim=True) * width / width.amax(1, keepdim=True)
         axis = (score + flat + 1e-300 * width).argmax(1)
         rows = torch.arange(len(nodes))
         low, high = nodes.box_low[rows, axis], nodes.box_high[rows, axis]
-        thick = width[rows, axis] > THIN * torch.maximum(low.abs(), high.abs())
+        thick = width[rows, axis] > self.tuning.thin * torch.maximum(low.abs(), high.abs())
         nodes.place, nodes.point = torch.where(thick, axis, torch.full_like(axis, -1)), 0.5 * low + 0.5 * high
 
     def _candidates(self, net: Relaxed, nodes: IntervalNodes) -> Tensor:
@@ -157,7 +151,7 @@ class IntervalTree(SearchTree[IntervalNodes]):
         center = self.ball.center
         ball = self.ball.rows(torch.zeros(len(nodes), dtype=torch.int64))
         points = [net.place.minimiser(a)[:, 0] - center]
-        for factor, step in BEYOND:
+        for factor, step in self.beyond:
             near = torch.minimum(nodes.radius * factor + step, ball.epsilon)
             points.append(ball.minimiser(a, near[:, None])[:, 0] - center)
         return torch.cat(points)
@@ -173,43 +167,3 @@ class IntervalTree(SearchTree[IntervalNodes]):
 def _slack(value: Tensor, shift: Tensor) -> Tensor:
     """What subtracting the shift rounds."""
     return 2.0**-51 * (value.abs() + shift.abs())
-
-
-class IntervalSearch(RadiusSearch):
-    """The search of a radius with trees over intervals."""
-
-    def _attempt(self, goal: float, until: float | None, nodes: int | None) -> bool:
-        """Whether a goal is proven within so many nodes."""
-        return self._work(self._grown(goal), until, nodes)
-
-    def _grown(self, goal: float) -> IntervalTree:
-        """The tree of a goal, its roots bounded."""
-        ball, sites = self.region(goal), Sites.of(self.margins.graph)
-        ends = self._proven_ends(goal, sites)
-        net = relax(sites, Place((ball,)), *ends)
-        self.intervals[goal] = (net.low, net.high)
-        shift = self.margins.shift
-        if self.deployed:
-            shift = shift + (self.margins.rows.abs() @ float32_error(net)[0]) * UP
-        tree = IntervalTree(self.margins, ball, goal, sites, shift)
-        tree.start(net)
-        self.meter.nodes += tree.visited
-        return tree
-
-    def _proven_ends(self, goal: float, sites: Sites) -> tuple[Tensor, Tensor]:
-        """Intervals of the smallest larger ball that was bounded."""
-        larger = [size for size in self.intervals if size >= goal]
-        if larger:
-            return self.intervals[min(larger)]
-        none = torch.full((1, sites.size), torch.inf, dtype=torch.float64)
-        return -none, none
-
-    @cached_property
-    def intervals(self) -> dict[float, tuple[Tensor, Tensor]]:
-        """Intervals of all sites that were proven, by the radius of the ball."""
-        return {}
-
-
-def search_of(graph: Graph) -> type[RadiusSearch]:
-    """The search for a lowered graph: over signs of ReLUs, or over intervals where there are other curves."""
-    return IntervalSearch if is_smooth(graph) else RadiusSearch

@@ -10,18 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-LEAP = 2.0  # times the cost of the last proven goal, what the next one is predicted to cost
-AT_MOST, AT_LEAST = 0.5, 1.5  # of what is left, and times the last cost: the most and the least of that prediction
-PATIENCE = 3.0  # times the prediction, what a goal may cost
-FIRST = 0.2  # of what is left, what a goal may cost before any is proven
-LEAST_COST = 0.02  # what costs less says little about what comes next
-AGAIN = 1.5  # times what a goal was given when it failed: with so much it may be asked for again
-NEAR = 0.006  # of the top: a goal that failed within this of a proven one gets all the time that is left
-TOP_NEAR, TOP_FAR, NEXT = 0.4, 0.08, 1.1  # of what is left: a top that costs less is next, up to ×NEXT or beyond
-TOP_SHARE = 0.5  # of what is left, what the top may cost at least
-GROWTH = 8.0, 400.0  # costs grow with the goal at least and at most to this power
-WORSE = 1.2  # times the power measured so far: it grows further up
-SPANS = 0.94, 0.98  # goals this far apart say how costs grow, or at least this far while there are no others
+from radii.engine.tuning import LadderRule
 
 
 @dataclass
@@ -30,18 +19,20 @@ class Ladder:
 
     proven: list[tuple[float, float]] = field(default_factory=list)  # (goal, cost)
     failed: tuple[float, float] | None = None  # the least goal that failed, and the share it was given
+    rule: LadderRule = LadderRule()
 
     @staticmethod
-    def above(lower: float) -> Ladder:
+    def above(lower: float, rule: LadderRule | None = None) -> Ladder:
         """A ladder from a radius that was proven at hardly any cost; 0 when none was."""
-        return Ladder([(lower, LEAST_COST)] if lower > 0 else [])
+        rule = rule or LadderRule()
+        return Ladder([(lower, rule.least_cost)] if lower > 0 else [], rule=rule)
 
     def tell(self, goal: float, proven: bool, cost: float, given: float) -> None:
         """A goal was proven at a cost, or failed with what it was given."""
         if not proven:
             self.failed = goal, given
             return
-        cost = max(cost, LEAST_COST)
+        cost = max(cost, self.rule.least_cost)
         if self.failed is not None and self.proven:
             # What was learnt on a larger ball that failed makes this goal cheap, but not the ones beyond that ball.
             cost = max(cost, self.cost(goal))
@@ -51,19 +42,21 @@ class Ladder:
 
     def next_goal(self, lower: float, top: float, left: float) -> tuple[float, float]:
         """The next goal above `lower` and up to `top`, and the share of the budget that it may use."""
-        failed = self.failed
-        if failed is not None and failed[0] - lower < NEAR * top and failed[1] < left:
+        failed, rule = self.failed, self.rule
+        if failed is not None and failed[0] - lower < rule.near * top and failed[1] < left:
             return min(top, failed[0]), left  # so near: it failed for want of time
         if not self.proven:
-            return (0.03 * top if failed is None else 0.5 * failed[0]), FIRST * left
+            return (rule.first_goal * top if failed is None else 0.5 * failed[0]), rule.first * left
         goal, cost = self.proven[-1]
         last = self.cost(top)
-        if last <= (TOP_NEAR if top < NEXT * goal else TOP_FAR) * left and (failed is None or failed[0] < top):
-            return top, min(left, max(PATIENCE * last, TOP_SHARE * left))
-        price = max(min(LEAP * cost, AT_MOST * left), min(AT_LEAST * cost, left / 1.1), 1.05 * cost)
-        share = min(left, PATIENCE * price)
+        if last <= (rule.next_share if top < rule.next_span * goal else rule.far_share) * left and (
+            failed is None or failed[0] < top
+        ):
+            return top, min(left, max(rule.patience * last, rule.top_share * left))
+        price = max(min(rule.leap * cost, rule.at_most * left), min(rule.at_least * cost, left / 1.1), 1.05 * cost)
+        share = min(left, rule.patience * price)
         next_one = max(goal, lower) * math.pow(price / cost, 1.0 / self.growth)
-        if failed is not None and share < AGAIN * failed[1]:
+        if failed is not None and share < rule.again * failed[1]:
             next_one = min(next_one, 0.5 * (lower + failed[0]))
         return min(top, next_one, lower + 0.5 * (top - lower) + 0.01 * top), share
 
@@ -76,9 +69,10 @@ class Ladder:
     def growth(self) -> float:
         """The power by which costs grow with goals."""
         goal, cost = self.proven[-1]
-        far, near = ([step for step in self.proven if step[0] <= span * goal] for span in SPANS)
+        rule = self.rule
+        far, near = ([step for step in self.proven if step[0] <= span * goal] for span in (rule.far_apart, rule.apart))
         if not near:
-            return GROWTH[0]
+            return rule.least_growth
         before, less = far[-1] if far else near[0]
         measured = math.log(max(cost / less, 1.0 + 1e-9)) / math.log(goal / before)
-        return min(max(WORSE * measured, GROWTH[0]), GROWTH[1])
+        return min(max(rule.worse * measured, rule.least_growth), rule.most_growth)

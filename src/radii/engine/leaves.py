@@ -14,9 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from radii.engine.nodes import Nodes, Problem, certify
-
-PENALTY = 1e4  # the largest multiplier the linear program may propose
+from radii.engine.nodes import Nodes
+from radii.engine.slopes import certify
+from radii.engine.subproblem import Problem
 
 Array = NDArray[np.float64]
 
@@ -44,13 +44,13 @@ def _propose(problem: Problem, nodes: Nodes, i: int) -> tuple[Array, Array]:
     fixed = np.flatnonzero(sign)
     # Fixed signs say sign·(z·x + z0) ≥ 0.
     rows, shift = sign[fixed, None] * z[fixed], sign[fixed] * z0[fixed]
-    region = problem.fine.region
+    region, penalty = problem.fine.region, problem.tuning.trees.penalty
     down, up = (side[0].numpy() for side in region.box())
     if region.norm.name == "l2":
         beta, point = _concave(rows, shift, goal, goal0, problem)
     else:
         size = float(region.epsilon[0]) if region.norm.name == "l1" else None
-        beta, point = _program(rows, shift, goal, down, up, size)
+        beta, point = _program(rows, shift, goal, (down, up), size, penalty)
         if goal @ point + goal0 <= 0:
             point = _nearest(rows, shift, goal, goal0, (down, up), size is not None, point)
     full = np.zeros(len(sign))
@@ -73,17 +73,19 @@ def _linear(problem: Problem, nodes: Nodes, i: int) -> tuple[Array, Array, Array
     return z.numpy(), z0.numpy(), (row.a[0] + weights @ z).numpy(), float(row.b[0] + weights @ z0)
 
 
-def _program(rows: Array, shift: Array, goal: Array, down: Array, up: Array, size: float | None) -> tuple[Array, Array]:
-    """min goal·x + PENALTY·slack with rows·x + shift + slack ≥ 0 over the box, and ‖x‖₁ ≤ size when it is given."""
-    d, m = len(goal), len(shift)
+def _program(
+    rows: Array, shift: Array, goal: Array, box: tuple[Array, Array], size: float | None, penalty: float
+) -> tuple[Array, Array]:
+    """min goal·x + penalty·slack with rows·x + shift + slack ≥ 0 over the box, and ‖x‖₁ ≤ size when it is given."""
+    (down, up), d, m = box, len(goal), len(shift)
     if size is None:
-        matrix, cost = np.hstack([-rows, -np.eye(m)]), np.concatenate([goal, np.full(m, PENALTY)])
+        matrix, cost = np.hstack([-rows, -np.eye(m)]), np.concatenate([goal, np.full(m, penalty)])
         bounds = [*zip(-down, up), *[(0, None)] * m]
         limits = shift
     else:
         matrix = np.hstack([-rows, rows, -np.eye(m)])
         matrix = np.vstack([matrix, np.concatenate([np.ones(2 * d), np.zeros(m)])])
-        cost = np.concatenate([goal, -goal, np.full(m, PENALTY)])
+        cost = np.concatenate([goal, -goal, np.full(m, penalty)])
         bounds = [*[(0, u) for u in up], *[(0, v) for v in down], *[(0, None)] * m]
         limits = np.append(shift, size)
     from scipy.optimize import linprog  # half a second: few runs get here
@@ -128,7 +130,9 @@ def _concave(rows: Array, shift: Array, goal: Array, goal0: float, problem: Prob
 
     beta = np.zeros(len(shift))
     if len(shift):
-        found: Any = minimize(least, beta, jac=True, method="L-BFGS-B", bounds=[(0, PENALTY)] * len(shift))
+        found: Any = minimize(
+            least, beta, jac=True, method="L-BFGS-B", bounds=[(0, problem.tuning.trees.penalty)] * len(shift)
+        )
         beta = np.maximum(found.x, 0.0)
     a = torch.from_numpy(goal - beta @ rows)[None, None]
     return beta, region.minimiser(a)[0, 0].numpy()

@@ -19,10 +19,10 @@ from radii.bounds.lowering import refuse_unsupported
 from radii.bounds.region import Region
 from radii.decide import Budget, Clock, beyond, replay, witness_at
 from radii.engine.budget import Meter
-from radii.engine.interval_tree import search_of
 from radii.engine.output_rows import margins
 from radii.engine.radius_search import RadiusSearch
 from radii.engine.specification import decide_spec
+from radii.engine.tuning import DEFAULT, Tuning
 from radii.errors import DataError, InputError
 from radii.evidence.record import Recorder
 from radii.models.classifier import Classifier
@@ -42,8 +42,6 @@ from radii.problem import (
 )
 from radii.problem.radius import Cost
 
-REFINED = 24  # points a refinement starts from
-EVIDENCE = (8.0, 0.2)  # CPU seconds, and part of the budget, that making evidence may take beyond it
 ARITHMETICS = ("real", "float32")
 
 
@@ -56,6 +54,7 @@ class Native:
     device: str = "cpu"
     arithmetic: str = "real"
     evidence: bool = False  # whether measured radii come with evidence; not part of the identity
+    tuning: Tuning = DEFAULT  # the numbers that steer the search
 
     def __post_init__(self) -> None:
         choice(self.arithmetic, "arithmetic", ARITHMETICS)
@@ -63,7 +62,8 @@ class Native:
 
     @property
     def identity(self) -> str:
-        return f"native 1 (attack {self.effort}, seed {self.seed}, {self.arithmetic})"
+        changes = f", {self.tuning.changes}" if self.tuning != DEFAULT else ""
+        return f"native 1 (attack {self.effort}, seed {self.seed}, {self.arithmetic}{changes})"
 
     @property
     def _proof(self) -> Proof:
@@ -99,7 +99,9 @@ class Native:
         share = clock.cpu / max(1, len(instances))
         results = []
         for position, (instance, state) in enumerate(zip(instances, states)):
-            radius = self._one(_Job(classifier, instance, property, norm, state), budget, share, tolerance, limit)
+            radius = self._one(
+                _Job(classifier, instance, property, norm, state, self.tuning), budget, share, tolerance, limit
+            )
             results.append(radius)
             if progress is not None:
                 progress(position, radius)
@@ -118,7 +120,7 @@ class Native:
 
     def decide_spec(self, classifier: Classifier, query: SpecQuery, budget: Budget) -> Answer:
         """ROBUST, BROKEN or UNKNOWN for any linear specification over a box of inputs."""
-        return decide_spec(classifier, query, budget, self.seed)
+        return decide_spec(classifier, query, budget, self.seed, self.tuning)
 
     def _refuse(self, classifier: Classifier) -> None:
         """Raises for operators that the engine, or its arithmetic, does not know."""
@@ -138,8 +140,8 @@ class Native:
                 return Answer.broken(checked, cpu_seconds=clock.cpu, wall_seconds=clock.wall)
         if query.epsilon == 0.0:
             return Answer.robust(Proof("evaluation", "float32", "onnxruntime"), cpu_seconds=clock.cpu)
-        job = _Job(classifier, query.instance, query.property, query.norm, witness)
-        search = job.search(Meter(budget, clock.cpu), 1e-12, query.epsilon, self.arithmetic == "float32")
+        job = _Job(classifier, query.instance, query.property, query.norm, witness, self.tuning)
+        search = job.search(self._meter(budget, clock.cpu), 1e-12, query.epsilon, self.arithmetic == "float32")
         try:
             search.decide(query.epsilon)
         except (MemoryError, RuntimeError, ValueError, ArithmeticError) as error:
@@ -158,7 +160,7 @@ class Native:
         if isinstance(job.state, int):
             cost = Cost(cpu_seconds=spent, wall_seconds=clock.wall)
             return Radius.wrong(prediction=job.state, cost=cost)
-        search = job.search(Meter(budget, spent), tolerance, limit, self.arithmetic == "float32")
+        search = job.search(self._meter(budget, spent), tolerance, limit, self.arithmetic == "float32")
         note = ""
         if self.evidence:
             search.recorder = self._recorder(job, search.margins.graph)
@@ -188,6 +190,9 @@ class Native:
             note=note or why,
             evidence=data,
         )
+
+    def _meter(self, budget: Budget, spent: float) -> Meter:
+        return Meter(budget, spent, self.tuning.memory)
 
     def _recorder(self, job: _Job, graph: Graph) -> Recorder:
         target = getattr(job.property, "target", None)
@@ -243,14 +248,10 @@ class _Job:
         property: Property,
         norm: Norm,
         state: Witness | int | None,
+        tuning: Tuning = DEFAULT,
     ) -> None:
-        self.classifier, self.instance, self.property, self.norm, self.state = (
-            classifier,
-            instance,
-            property,
-            norm,
-            state,
-        )
+        self.classifier, self.instance, self.property, self.norm = classifier, instance, property, norm
+        self.state, self.tuning = state, tuning
         self._rounds = 0
         self.best: Witness | None = state if isinstance(state, Witness) else None
 
@@ -260,15 +261,8 @@ class _Job:
         if limit is None and upper is None:
             limit = _diameter(self)
         asked = margins(self.classifier, self.instance.label, self.property)
-        return search_of(asked.graph)(
-            asked,
-            self.region,
-            tolerance,
-            meter,
-            self.attack,
-            deployed,
-            upper,
-            limit,
+        return RadiusSearch(
+            asked, self.region, tolerance, meter, self.attack, deployed, upper, limit, tuning=self.tuning
         )
 
     def region(self, epsilon: float) -> Region:
@@ -298,7 +292,7 @@ class _Job:
                 break
         self._rounds += 1
         if self._rounds & (self._rounds - 1) == 0 or self._rounds % 16 == 0:
-            self._refine(flat[margin.argsort()[:REFINED]])
+            self._refine(flat[margin.argsort()[: self.tuning.attacking.refined]])
         return None if self.best is None else self.best.distance
 
     def _refine(self, points: Tensor) -> None:
@@ -322,8 +316,8 @@ def _evidence(search: RadiusSearch) -> tuple[bytes | None, str]:
     if search.recorder is None or not search.proven:
         return None, ""
     try:
-        seconds = search.meter.budget.seconds
-        spare = math.inf if seconds is None else EVIDENCE[0] + EVIDENCE[1] * seconds
+        seconds, rule = search.meter.budget.seconds, search.tuning.attacking
+        spare = math.inf if seconds is None else rule.evidence_seconds + rule.evidence_share * seconds
         return search.recorder.build(search.lower, spare), ""
     except (InputError, MemoryError, RuntimeError, ValueError, ArithmeticError) as error:
         return None, f"no evidence: {error}"

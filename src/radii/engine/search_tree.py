@@ -1,11 +1,14 @@
-"""SearchTree: branch and bound under way towards a radius, whatever it splits; what a search needs of a tree."""
+"""SearchTree: branch and bound under way towards a radius, whatever it splits; all that a search needs of a tree."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from typing import Generic, Protocol, Self, TypeVar
 
 from torch import Tensor
+
+from radii.evidence.log import TreeLog
+from radii.problem import Reason
 
 
 class Front(Protocol):
@@ -23,38 +26,43 @@ class Front(Protocol):
 Open = TypeVar("Open", bound=Front)
 
 
-class SearchTree(Generic[Open]):
-    """No violation is closer than the least radius over open nodes; when none is open, the goal is proven."""
+class SearchTree(ABC, Generic[Open]):
+    """No violation is closer than the least radius over open nodes; when none is open, the goal is proven.
 
-    goal: float
-    visited: int
-    open: Open | None  # None before the tree was started
-    minimisers: Tensor | None  # where the last bounded nodes had their least values, from the centre
+    A tree implements `step` and `incomplete`; the rest is the same for all of them.
+    """
 
-    @property
-    def done(self) -> bool:
-        """Whether no node is open: the goal is proven. A tree that was not started has proven nothing."""
-        return self.open is not None and len(self.open) == 0
-
-    @property
-    def lower(self) -> float:
-        """No violation is closer than this."""
-        if self.open is None:
-            return 0.0
-        return self.goal if len(self.open) == 0 else min(self.goal, float(self.open.radius.min()))
-
-    def relax_goal(self, goal: float) -> None:
-        """A smaller goal: nodes that reach it are closed."""
-        self.goal = min(self.goal, goal)
-        if self.open is not None:
-            self.open = self.open.pick((self.open.radius < self.goal).nonzero()[:, 0])
-
-    @property
-    def node_bytes(self) -> int:
-        """What one open node occupies."""
-        nodes = self.open
-        return 0 if nodes is None or not len(nodes) else sum(t[0].nbytes for t in vars(nodes).values())
+    goal: float  # the radius to prove
+    visited: int  # nodes bounded so far
+    open: Open
+    minimisers: Tensor | None  # where the last bounded nodes had their least values, from the centre: to attack from
+    log: TreeLog | None = None  # hears of every bounded node, for evidence; not all trees can be recorded
 
     @abstractmethod
     def step(self) -> bool:
         """Splits some nodes and bounds their parts; False when nothing is left to split."""
+
+    @property
+    @abstractmethod
+    def incomplete(self) -> Reason | None:
+        """Why the whole search must stop when nothing is left to split; None when only this tree must."""
+
+    @property
+    def done(self) -> bool:
+        """Whether no node is open: the goal is proven."""
+        return len(self.open) == 0
+
+    @property
+    def lower(self) -> float:
+        """No violation is closer than this."""
+        return self.goal if self.done else min(self.goal, float(self.open.radius.min()))
+
+    def relax_goal(self, goal: float) -> None:
+        """A smaller goal: nodes that reach it are closed."""
+        self.goal = min(self.goal, goal)
+        self.open = self.open.pick((self.open.radius < self.goal).nonzero()[:, 0])
+
+    @property
+    def held(self) -> int:
+        """Bytes that the open nodes occupy."""
+        return 0 if self.done else len(self.open) * sum(t[0].nbytes for t in vars(self.open).values())

@@ -1,4 +1,4 @@
-"""Again: bounds of a ball from the condensed network of one that holds it, without another pass through the graph.
+"""Smaller balls: bounds of a ball from the condensed network of one that holds it, without a pass through the graph.
 
 The condensed network of a ball holds on every ball inside it, and on the same ball when more is known of its neurons.
 Neurons that lose one of their signs are multiplied out in their turn. Through convolutions this is many times cheaper
@@ -18,21 +18,26 @@ from radii.bounds.backward import Lines
 from radii.bounds.intermediate import Root
 from radii.bounds.region import Region
 from radii.bounds.rounding import UP, gamma
-from radii.engine.condensed import Condensed, Rows, scales, stack
+from radii.engine.condensed import Condensed, CondensedRoot, Rows, scales, stack
 from radii.engine.matrices import Matrices
-from radii.engine.nodes import both_ends, hidden_rows
+from radii.engine.sweep import both_ends, hidden_rows
+from radii.engine.tuning import DEFAULT, Memory
 
 Known = dict[int, tuple[Tensor, Tensor]]
-CHUNK = 2**22  # coefficients in flight
 
 
-def bound_again(root: Root, region: Region, known: Known | None = None, frozen: Collection[int] = ()) -> Root:
-    """A root of a ball inside the one of `root`, whose condensed network is known.
+def bound_again(
+    larger: CondensedRoot,
+    region: Region,
+    known: Known | None = None,
+    frozen: Collection[int] = (),
+    memory: Memory = DEFAULT.memory,
+) -> CondensedRoot:
+    """Bounds of a ball inside a larger one whose condensed network is known.
 
     `known` and `frozen` are those of `bound_root`. Magnitudes stay those of the larger ball.
     """
-    assert root.condensed is not None
-    net = replace(root.condensed, region=region.shifted())
+    root, net = larger.root, replace(larger.net, region=region.shifted())
     low, high = net.low.clone(), net.high.clone()
     for (relu, which), (first, last) in zip(net.where, net.blocks):
         if known is not None and relu in known:
@@ -42,20 +47,20 @@ def bound_again(root: Root, region: Region, known: Known | None = None, frozen: 
     side = Matrices.of(net, net.neurons.pick(torch.arange(0)), torch.float64)
     for (relu, _), (first, last) in zip(net.where, net.blocks):
         if relu not in frozen:
-            _tighten(net, side, first, last)
+            _tighten(net, side, first, last, memory.coefficients)
     lines = dict(root.lines)
     for (relu, which), (first, last) in zip(net.where, net.blocks):
         ends = lines[relu].low.clone(), lines[relu].high.clone()
         ends[0][0, which], ends[1][0, which] = low[first:last], high[first:last]
         lines[relu] = Lines.of(*ends)
-    return Root(root.graph, region, lines, root.magnitudes, multiply_out(net))
+    return CondensedRoot(Root(root.graph, region, lines, root.magnitudes), multiply_out(net))
 
 
-def _tighten(net: Condensed, side: Matrices, first: int, last: int) -> None:
-    """Backward bounds of the undecided neurons of a block, in place."""
+def _tighten(net: Condensed, side: Matrices, first: int, last: int, most: int) -> None:
+    """Backward bounds of the undecided neurons of a block, in place; `most` coefficients at a time."""
     low, high = net.low, net.high
     undecided = ((low[first:last] < 0) & (high[first:last] > 0)).nonzero()[:, 0] + first
-    for which in torch.split(undecided, max(1, CHUNK // (2 * (first + side.neurons.a.shape[1])))):
+    for which in torch.split(undecided, max(1, most // (2 * (first + side.neurons.a.shape[1])))):
         a, c = hidden_rows(net, side, low[None], high[None], *both_ends(which[None]), first)
         # Coefficients that overflowed say nothing.
         least = net.region.lowest(a, c)[0].nan_to_num(nan=-torch.inf)

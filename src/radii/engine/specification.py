@@ -22,30 +22,25 @@ from radii.bounds.rounding import proving
 from radii.decide import Budget, Clock
 from radii.engine.budget import Meter
 from radii.engine.input_split import Cover, Goals, region_of
-from radii.engine.interval_tree import search_of
 from radii.engine.output_rows import OutputRows
+from radii.engine.radius_search import RadiusSearch
+from radii.engine.tuning import DEFAULT, Tuning
 from radii.models.classifier import Classifier
 from radii.models.graph import Graph, Node
 from radii.models.operators import Add, Concat, Dense, Relu, Reshape, Scale, Select
 from radii.problem import Answer, OutputSpec, Proof, Reason, SpecQuery, Witness
 from radii.question import Question, ask_spec
 
-FEW = 20  # inputs up to which boxes are split
-MEMORY = 2**31  # bytes of open boxes
-SAMPLES = 4096
-STARTS = 24  # of the gradient attack, for each clause
-RUNS = 256  # of it altogether
-STEPS = 40
-REFINED = 16  # points the search hands to the gradient attack
 
-
-def decide_spec(classifier: Classifier, query: SpecQuery, budget: Budget, seed: int = 0) -> Answer:
+def decide_spec(
+    classifier: Classifier, query: SpecQuery, budget: Budget, seed: int = 0, tuning: Tuning = DEFAULT
+) -> Answer:
     """ROBUST when no input of the box violates the specification, BROKEN with one that does, else UNKNOWN."""
     question, clock = ask_spec(classifier, query, unbounded), Clock()
     if question.obstacle:
         return Answer.unknown(Reason.UNSUPPORTED, question.obstacle)
-    meter = Meter(budget)
-    hunt = Hunt(question, goals(classifier, query.spec), seed)
+    meter = Meter(budget, memory=tuning.memory)
+    hunt = Hunt(question, goals(classifier, query.spec), seed, tuning)
     try:
         reason = None if hunt.run() else _prove(question, hunt, meter)
     except MemoryError:
@@ -122,20 +117,20 @@ def _prove(question: Question, hunt: Hunt, meter: Meter) -> Reason | None:
     """None when the specification is proven or a witness was met, else why not."""
     low, high = (torch.from_numpy(np.array(e, dtype=np.float64)) for e in (question.region.low, question.region.high))
     with proving():
-        if len(low) <= FEW:
+        if len(low) <= hunt.tuning.boxes.few_inputs:
             return _by_boxes(hunt, low, high, meter)
         return _by_signs(hunt, low, high, meter)
 
 
 def _by_boxes(hunt: Hunt, low: Tensor, high: Tensor, meter: Meter) -> Reason | None:
-    cover = Cover(hunt.goals, low, high)
+    cover = Cover(hunt.goals, low, high, hunt.tuning.boxes)
     while True:
         meter.nodes += cover.visited - meter.nodes
         if cover.done or hunt.strike(cover.points):
             return None
         if cover.stuck:
             return Reason.INCOMPLETE
-        if cover.open.nbytes > MEMORY:
+        if cover.open.nbytes > hunt.tuning.boxes.held:
             return Reason.MEMORY
         if meter.over is not None:
             return meter.over
@@ -158,7 +153,7 @@ def _by_signs(hunt: Hunt, low: Tensor, high: Tensor, meter: Meter) -> Reason | N
     def attack(points: Tensor) -> float | None:
         return 0.0 if hunt.strike(points) else None
 
-    search = search_of(graph)(margins, lambda _: whole, goal, meter, attack, limit=goal)
+    search = RadiusSearch(margins, lambda _: whole, goal, meter, attack, limit=goal, tuning=hunt.tuning)
     search.decide(goal)
     if hunt.witness is not None or (search.proven and search.lower >= goal):
         return None
@@ -176,8 +171,9 @@ def _first_bounds(graph: Graph, whole: Region) -> Root | Relaxed:
 class Hunt:
     """The search for a witness: gradient descent on the greatest row of each clause, inside the box."""
 
-    def __init__(self, question: Question, goals: Goals, seed: int) -> None:
-        self.question, self.goals = question, goals
+    def __init__(self, question: Question, goals: Goals, seed: int, tuning: Tuning = DEFAULT) -> None:
+        self.question, self.goals, self.tuning = question, goals, tuning
+        self.few = question.region.low.size <= tuning.boxes.few_inputs
         self.witness: Witness | None = None
         self._random = torch.Generator().manual_seed(seed)
         self._rounds = 0
@@ -200,18 +196,18 @@ class Hunt:
         """The attack from the middle, from random points and from the best of many samples; whether it succeeded."""
         if not self.possible:
             return False
-        d, clauses = len(self.low), len(self.goals.members)
-        count = SAMPLES if d <= FEW else max(1, STARTS // 3)
+        d, clauses, rule = len(self.low), len(self.goals.members), self.tuning.spec_attack
+        count = rule.samples if self.few else max(1, rule.starts // 3)
         noise = torch.rand((count, d), generator=self._random)
         points = torch.cat([0.5 * self.low[None] + 0.5 * self.high[None], self.low + (self.high - self.low) * noise])
         with proving():
             margins = self.margins(points)
         if self._confirm(points, margins.amin(1)):
             return True
-        best = margins.argsort(0)[: STARTS if d <= FEW else max(1, STARTS // 6)]
+        best = margins.argsort(0)[: rule.starts if self.few else max(1, rule.starts // 6)]
         aim = torch.arange(clauses).expand_as(best)
-        order = margins.gather(0, best).flatten().argsort()[:RUNS]
-        return self._descend(points[best.flatten()[order]], aim.flatten()[order], STEPS)
+        order = margins.gather(0, best).flatten().argsort()[: rule.runs]
+        return self._descend(points[best.flatten()[order]], aim.flatten()[order], rule.steps)
 
     def strike(self, points: Tensor) -> bool:
         """Replays the best of these points, and now and then descends from them; whether there is a witness."""
@@ -226,8 +222,8 @@ class Hunt:
         self._rounds += 1
         if self._rounds & (self._rounds - 1) and self._rounds % 16:
             return False
-        best = least.argsort()[:REFINED]
-        return self._descend(x[best], aim[best], STEPS // 2)
+        best = least.argsort()[: self.tuning.spec_attack.refined]
+        return self._descend(x[best], aim[best], self.tuning.spec_attack.steps // 2)
 
     def _descend(self, x: Tensor, aim: Tensor, steps: int) -> bool:
         """Steps against the sign of the gradient, a share of the box's width that falls along a line."""

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from radii.engine.branching import splits
+from radii.engine.cutting import refine
 from radii.engine.leaves import settle
-from radii.engine.nodes import Nodes, Problem, best_splits, climb, fix, refine
+from radii.engine.nodes import Nodes, fix
 from radii.engine.search_tree import SearchTree
+from radii.engine.slopes import climb
+from radii.engine.subproblem import Problem
 from radii.evidence.log import TreeLog
-
-BEYOND = ((1.001, 1e-7), (1.0 + 1e-6, 1e-8))  # factors and steps past a certified radius where breaks are looked for
-FIRST_STEPS = 12
-STEPS = 6
+from radii.problem import Reason
 
 
 @dataclass(eq=False)
@@ -27,25 +28,25 @@ class Tree(SearchTree[Nodes]):
 
     problem: Problem
     goal: float
-    batch: int = 64  # nodes split at a time: more of them are not cheaper each
     room: int | None = None  # bytes that bounding a batch may take
     cuts: bool = True
     measures: bool = True  # whether nodes need radii and points to attack from, not only to be closed
-    open: Nodes | None = None
     visited: int = 0
-    minimisers: Tensor | None = None  # where the last bounded nodes had their least values: points to attack from
-    log: TreeLog | None = None  # hears of every bounded node, for evidence
-    steps: int = STEPS  # of ascent a bound
+    minimisers: Tensor | None = None
+    log: TreeLog | None = None
+    steps: int = 0  # of ascent per node; 0: those of the tuning
+    settles: bool = True  # whether nodes in which all signs are fixed are settled exactly
 
-    @staticmethod
-    def started(problem: Problem, goal: float, room: int | None = None, log: TreeLog | None = None) -> Tree:
-        """A tree with its roots bounded; without objectives it has none, and is done."""
-        tree = Tree(problem, goal, room=room, log=log)
-        if len(problem.fine.objectives.b):
-            tree.start()
-        else:
-            tree.open = problem.roots()
-        return tree
+    def __post_init__(self) -> None:
+        self.tuning = self.problem.tuning.trees
+        self.steps = self.steps or self.tuning.steps
+        self.open = self.problem.roots()  # with radius 0 until they are bounded
+
+    def started(self) -> Tree:
+        """The same tree with its roots bounded; without objectives it has none, and is done."""
+        if len(self.open):
+            self.start()
+        return self
 
     def fitting(self, nodes: int) -> int:
         """So many nodes, or as many as can be bounded at once in the memory that there is; one always can."""
@@ -53,38 +54,40 @@ class Tree(SearchTree[Nodes]):
 
     def start(self) -> None:
         """Bounds the roots."""
-        self.open = self._bound(self.problem.roots(), FIRST_STEPS)
+        self.open = self._bound(self.open, self.tuning.first_steps)
 
     def step(self) -> bool:
         """Splits the most pressing nodes and bounds their children; False when nothing is left to split."""
-        if self.open is None:
-            self.start()
-            return True
         free = self.open.splittable
         if not bool(free.any()):
-            return self._finish()
+            return self.settles and self._finish()
         order = torch.argsort(
             torch.where(free, self.open.radius, torch.full_like(self.open.radius, torch.inf)), stable=True
         )
-        count = min(self.fitting(2 * self.batch) // 2 or 1, int(free.sum()))
+        count = min(self.fitting(2 * self.tuning.batch) // 2 or 1, int(free.sum()))
         take, rest = order[:count], order[count:]
         parents = self.open.pick(take)
-        kept = self._bound(fix(parents, best_splits(parents)), self.steps)
-        self.open = Nodes.join([self.open.pick(rest), kept])
+        self.open = Nodes.join([self.open.pick(rest), self.divide(parents)])
         return True
 
-    def bound_children(self, nodes: Nodes) -> Nodes:
-        """Those of these new nodes that stay open."""
-        return self._bound(nodes, self.steps)
+    @property
+    def incomplete(self) -> Reason | None:
+        """Why the search must stop when nothing is left to split: bounds of exact leaves cannot get better."""
+        return Reason.INCOMPLETE if self.settles else None
+
+    def divide(self, nodes: Nodes) -> Nodes:
+        """Those children of these nodes that stay open; the branching rule says where they are split."""
+        if not len(nodes):
+            return nodes
+        return self._bound(fix(nodes, splits(self.problem.tuning.branching, nodes)), self.steps)
 
     def _finish(self) -> bool:
         """Settles nodes in which all signs are fixed; False when that closed none of them."""
-        assert self.open is not None
-        leaves = self.open.pick(torch.arange(min(len(self.open), self.batch)))
+        leaves = self.open.pick(torch.arange(min(len(self.open), self.tuning.batch)))
         rest = self.open.pick(torch.arange(len(leaves), len(self.open)))
-        splits = leaves.sign.clone()
+        split = leaves.sign.clone()
         lowest, points = settle(self.problem, leaves)
-        self._tell(2, leaves, splits)
+        self._tell(2, leaves, split)
         leaves.beta = leaves.beta.to(torch.float32)
         left = self._alive(leaves, lowest)
         left.radius = torch.maximum(left.radius, self.problem.fine.region.root(left.a[None], left.c[None])[0])
@@ -136,7 +139,7 @@ class Tree(SearchTree[Nodes]):
         """Where the bounds are least: at the goal, and just beyond the certified radius, the nearest a break can be."""
         region = self.problem.fine.region
         points = [region.minimiser(nodes.a[None])[0]]
-        for factor, step in BEYOND:
+        for factor, step in self.tuning.beyond:
             near = torch.minimum(nodes.radius * factor + step, region.epsilon)
             points.append(region.minimiser(nodes.a[None], near[None])[0])
         return torch.cat(points)

@@ -1,0 +1,140 @@
+"""Sweeps: one backward pass over a condensed network bounds the objectives of a batch of nodes, or hidden neurons.
+
+Undecided neurons are replaced by lines with lower slopes α, fixed signs are used with multipliers β ≥ 0 (β-CROWN, Wang
+et al. 2021). Each sweep runs in the precision of its matrices and charges its rounding, so every bound is a proof.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from radii.bounds.rounding import TINY, gamma, unit_of
+from radii.engine.condensed import Condensed, Rows
+from radii.engine.matrices import Matrices
+from radii.engine.nodes import Nodes
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxation:
+    """Lines of neurons: relu(z) ≤ steep·z + lift where undecided, relu(z) = steep·z elsewhere.
+
+    Masks are numbers, 0 or 1, and choices between two values are products with them: exact, and many times faster on a
+    processor than `torch.where`, whose branches it cannot foresee.
+    """
+
+    unstable: Tensor  # 1 where undecided, else 0
+    steep: Tensor
+    settled: Tensor  # steep where not undecided, else 0
+    lift: Tensor
+
+    @staticmethod
+    def of(low: Tensor, high: Tensor) -> Relaxation:
+        below, above = low.clamp_max(0.0), high.clamp_min(0.0)
+        mask = above.sign().mul_(below.sign()).neg_()
+        width = (above - below).clamp_min(LEAST_WIDTH[low.dtype])
+        steep = above / width  # 1 or 0 where one sign is left, no number where an end is none
+        # Valid at both ends whatever the rounding of the slope.
+        lift = torch.maximum(-steep * below, above - steep * above) + 8 * unit_of(low.dtype) * width
+        return Relaxation(mask, steep, steep * (1.0 - mask), lift.clamp_min(0.0) * mask)
+
+    def floor(self, alpha: Tensor) -> Tensor:
+        """Slopes of the lower lines."""
+        return torch.addcmul(self.settled, self.unstable, alpha)
+
+
+# A neuron that can only be less than this is as good as 0: what is charged for underflow is more.
+LEAST_WIDTH = {torch.float32: 1e-36, torch.float64: TINY}
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    a: Tensor
+    c: Tensor
+    v: Tensor  # coefficients of the ReLU outputs
+    floor: Tensor  # slopes of the lower lines
+
+
+def sweep(net: Condensed, side: Matrices, nodes: Nodes, relaxation: Relaxation, rows: Rows, charge: Tensor) -> Sweep:
+    """Linear bounds of objectives (rows, with their charges, one a node) by the lines that suit their signs best."""
+    dtype = rows.b.dtype
+    floor = relaxation.floor(nodes.alpha.to(dtype))
+    pull = nodes.beta.to(dtype) * nodes.sign.to(dtype)
+    v = rows.m.clone()
+    u = torch.empty_like(v)
+    for first, last in reversed(net.blocks):
+        # The lower line where v > 0, the upper one elsewhere: one of the products is 0.
+        above = v[:, first:last].clamp_min(0.0)
+        below = v[:, first:last] - above
+        through = above.mul_(floor[:, first:last]).addcmul_(below, relaxation.steep[:, first:last])
+        torch.sub(through, pull[:, first:last], out=u[:, first:last])
+        if first:
+            v[:, :first] += u[:, first:last] @ side.neurons.m[first:last, :first]
+    a = rows.a + side.inputs(u)
+    c = rows.b + u @ side.neurons.b + (v.clamp_max(0.0) * relaxation.lift).sum(1)
+    # Each product v·slope − β and each line's offset was rounded once more.
+    relaxed = (v.abs() * (relaxation.lift + side.span)).sum(1) + pull.abs() @ side.span
+    error = u.abs() @ side.charge + charge + gamma(len(side.span) + 6, side.unit) * relaxed
+    return Sweep(a, c - error * (1.0 + 2.0**-10), v, floor)
+
+
+def lines_in_use(sweep: Sweep, relaxation: Relaxation) -> tuple[Tensor, Tensor]:
+    """Slopes and offsets of the lines that a sweep took; not certified: coefficients near 0 get something between."""
+    lower = (sweep.v * 1e30).clamp(0.0, 1.0)
+    slope = torch.addcmul(relaxation.steep, lower, sweep.floor - relaxation.steep)
+    return slope, torch.addcmul(relaxation.lift, relaxation.lift, lower, value=-1.0)
+
+
+def forward(net: Condensed, side: Matrices, lines: tuple[Tensor, Tensor], x: Tensor) -> Tensor:
+    """The relaxed pre-activations at x by the lines in use."""
+    slope, offset = lines
+    z = side.linear(x)
+    y = torch.empty_like(z)
+    for first, last in net.blocks:
+        if first:
+            z[:, first:last] += y[:, :first] @ side.neurons.m[first:last, :first].T
+        y[:, first:last] = torch.addcmul(offset[:, first:last], slope[:, first:last], z[:, first:last])
+    return z
+
+
+def both_ends(which: Tensor) -> tuple[Tensor, Tensor]:
+    """Neurons (nodes, count) twice, and the signs with which `hidden_rows` bounds them: +z of all, then −z of all."""
+    one = torch.ones(which.shape)
+    return torch.cat([which, which], 1), torch.cat([one, -one], 1)
+
+
+def hidden_rows(
+    net: Condensed, side: Matrices, low: Tensor, high: Tensor, which: Tensor, turn: Tensor, first: int
+) -> tuple[Tensor, Tensor]:
+    """Lower linear bounds of turn·z of some neurons of one layer, turn = ±1: (nodes, rows, d), (nodes, rows).
+
+    The layer begins with neuron `first`; `low` and `high` are (nodes, n). `which` and `turn` are (nodes, rows), or (1,
+    rows) in the first layer, whose rows all nodes share.
+    """
+    turn = turn.to(low.dtype)
+    b, error = side.neurons.b[which] * turn, side.charge[which] * (1.0 + 2.0**-10)
+    if not first:
+        return side.neurons.a[which] * turn[..., None], (b - error).expand(len(low), -1)
+    v = side.neurons.m[:, :first][which] * turn[..., None]
+    low, high = low[:, :first], high[:, :first]
+    relaxation = Relaxation.of(low, high)
+    floor = relaxation.floor((high + low).mul_(1e30).clamp_(0.0, 1.0))[:, None]
+    steep = relaxation.steep[:, None]
+    # The layer's own columns hold the neurons themselves: one product instead of a gather, a product and a sum.
+    last = next(end for start, end in net.blocks if start == first)
+    whole = v.new_zeros((*v.shape[:2], last))
+    whole.scatter_(2, which[..., None], turn[..., None])
+    u = whole[..., :first]
+    for start, end in reversed([b for b in net.blocks if b[1] <= first]):
+        above = v[..., start:end].clamp_min(0.0)
+        below = v[..., start:end] - above
+        u[..., start:end] = above.mul_(floor[..., start:end]).addcmul_(below, steep[..., start:end])
+        if start:
+            v[..., :start] += u[..., start:end] @ side.neurons.m[start:end, :start]
+    a = side.inputs(whole)
+    k = b + u @ side.neurons.b[:first] + (v.clamp_max(0.0) * relaxation.lift[:, None]).sum(-1)
+    error = error + u.abs() @ side.charge[:first]
+    error = error + gamma(first + 6, side.unit) * (v.abs() * (relaxation.lift[:, None] + side.span[:first])).sum(-1)
+    return a, k - error * (1.0 + 2.0**-10)

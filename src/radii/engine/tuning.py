@@ -1,0 +1,251 @@
+"""Tuning: every number that steers the engine, with its unit and the reason for it; none of them changes what is true.
+
+`Native(tuning=replace(Tuning(), settling=replace(Settling(), plain_deep=1)))` runs the engine with others. Whatever
+they are, radii stay valid: they decide how far the ends of a radius come together within a budget, not what is proven.
+Numbers that proofs rest on (units of rounding) are not here but beside the derivations, in `bounds`.
+
+A *share* is a part of the budget of one input, between 0 and 1. *Nodes per neuron* are the branch-and-bound nodes that
+may go into proving the sign of one hidden neuron. A *goal* is a radius that a search tries to prove.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+from radii.engine.branching import Rule, largest_loss
+
+
+@dataclass(frozen=True)
+class Attacking:
+    """The attack from inside the search, and what follows a radius."""
+
+    refined: int = 24  # points of a search from which gradient steps start, when they do
+    evidence_seconds: float = 8.0  # CPU seconds that making evidence may take beyond the budget …
+    evidence_share: float = 0.2  # … and this part of the budget on top
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes that batches and open nodes may take."""
+
+    batch_part: int = 8  # one batch of nodes may take one part in so many of the free memory
+    always_held: int = 2**26  # bytes of open nodes that are kept however little is free
+    most_held: int = 2**31  # bytes of open nodes at most
+    held_rooms: int = 2  # open nodes may take so many times what a batch may
+    coefficients: int = 2**22  # of hidden neurons bounded at a time on a smaller ball: they stay in the caches
+    in_cache: int = 2**20  # coefficients of rows that are bounded under cuts at a time
+
+
+@dataclass(frozen=True)
+class Goals:
+    """The first goals of a search, before there are costs to predict others from."""
+
+    first_share: float = 0.06  # of the budget, for the final goal: easy inputs are done with it
+    root_share: float = 0.1  # of the budget, for the bisection between root bounds that prove and those that do not
+    root_nodes: int = 40  # a tree that needs more is not proven by its root bounds
+    root_tries: int = 4  # goals of that bisection that are tried whatever they cost
+    root_gap: float = 0.04  # of the least goal that failed: bisecting finer gains nothing
+    rebuild: float = 0.97  # a goal that a nearer witness shrank to this part wants the tighter bounds of its own ball
+    below_upper: float = 0.999  # tolerances below the witness lies the final goal: rounding must not leave it open
+    least_goal: float = 0.5  # of the distance of the witness: the final goal at least, however wide the tolerance
+
+
+@dataclass(frozen=True)
+class LadderRule:
+    """How costs of proven goals choose the next one. Costs are shares of the budget."""
+
+    leap: float = 2.0  # times the cost of the last proven goal, what the next one is predicted to cost
+    at_most: float = 0.5  # of what is left: the most of that prediction
+    at_least: float = 1.5  # times the last cost: the least of it
+    patience: float = 3.0  # times the prediction, what a goal may cost: predictions are rough
+    first: float = 0.2  # of what is left, what a goal may cost before any is proven
+    first_goal: float = 0.03  # of the top: the first goal where not even root bounds prove one
+    least_cost: float = 0.02  # of the budget: what costs less says little about what comes next
+    again: float = 1.5  # times what a goal had when it failed: with so much it may be asked for again
+    near: float = 0.006  # of the top: a goal that failed within this of a proven one gets all the time that is left
+    next_span: float = 1.1  # times the last goal: a top below this is the next step …
+    next_share: float = 0.4  # … if it is predicted to cost less than this part of what is left
+    far_share: float = 0.08  # the same for a top farther away
+    top_share: float = 0.5  # of what is left, what the top may cost at least
+    least_growth: float = 8.0  # costs grow with the goal at least to this power
+    most_growth: float = 400.0  # and at most to this one
+    worse: float = 1.2  # times the power measured so far: it grows further up
+    far_apart: float = 0.94  # goals whose ratio is at most this say how costs grow …
+    apart: float = 0.98  # … or at most this, while there are no others
+
+
+@dataclass(frozen=True)
+class FrontierRule:
+    """How goals of deep networks are chosen: which radius so many nodes per neuron can prove."""
+
+    first: float = 16.0  # nodes per neuron at first: easy goals cost little
+    near: float = 0.74  # of the layers: a proof that took more of them was near the frontier
+    ahead: float = 0.15  # by how much the frontier is farther where a proof took few layers
+    slower: float = 1.4  # the power by which a pass over more layers costs more
+    fills: float = 0.85  # of what is left, what a pass may be predicted to cost
+    power: float = 0.85  # to which the cost of a pass grows with the nodes per neuron
+    many: float = 64.0  # nodes per neuron from which costs grow faster and are harder to predict:
+    fills_many: float = 0.72  # `fills` from there on
+    power_many: float = 1.15  # `power` from there on
+    farthest: float = 8.0  # times the nodes per neuron, at most, from one goal to the next
+    worthwhile: float = 1.15  # times the nodes per neuron, at least
+    gain: float = 0.11  # over the root of the number of layers: the power to which the frontier grows with the nodes
+    close: float = 0.008  # of a goal that failed: a proven one this near it is as good
+    least_cost: float = 1e-6  # of the budget: a clock may see no cost at all
+
+
+@dataclass(frozen=True)
+class Settling:
+    """What is done for one goal: a plain tree, then passes that settle the signs of hidden layers, then trees again."""
+
+    large: int = 4000  # undecided neurons beyond which a tree costs more than it can prove
+    shallow: int = 2  # layers with undecided neurons: with no more, plain trees are cheap and settling never hurts
+    deep: int = 3  # layers with undecided neurons: with more, bounds are loose and passes dear
+    plain_shallow: int = 600  # nodes of a plain tree of up to `shallow` layers before hidden signs are settled
+    plain_deep: int = 64  # the same with more layers
+    mixed: float = 0.4  # of the hidden neurons: where more really take both signs, settling them buys nothing
+    first_nodes: float = 50.0  # nodes per neuron at the first goal, in networks that are not deep
+    growth: float = 1.25  # times as many after every proven goal
+    most_nodes: float = 160.0  # and at most
+    passes: int = 3  # over a deep network, where the goal is all that is asked or there is a bottleneck
+    times: float = 3.0  # times the nodes per neuron in every further pass
+    fits: float = 0.8  # or as many as fit into this part of the time that is left …
+    worthwhile: float = 1.4  # … if they are at least so many times more
+    layer_nodes: int = 160  # times the nodes per neuron, at least, for a deep network's layer with few open signs
+    tried_nodes: int = 20  # times the nodes per neuron: nodes of the tree of the margins after a pass
+    bottleneck_nodes: int = 200  # times the nodes per neuron: nodes of the tree that a bottleneck leaves
+    early_nodes: int = 100  # nodes of the tree of the margins each time a layer is settled
+    grace: float = 0.01  # of the budget, for that tree when time is up
+    vain: float = 0.05  # of the budget, for bottlenecks from which nothing comes
+
+
+@dataclass(frozen=True)
+class HiddenTrees:
+    """The trees that prove signs and bounds of hidden neurons, layer by layer."""
+
+    interval_nodes: float = 0.5  # of the nodes per neuron, what one end of an interval may cost
+    hopeless: float = 0.75  # of the neurons of a layer: where more signs could not be proven, later layers fail too
+    slack: float = 0.1  # of the way from the bound to the value seen, what need not be proven
+    earlier: float = 0.5  # power of (all neurons / those before a layer) times which its signs may cost: it is cheap
+    most_earlier: float = 8.0  # and that factor at most
+    shared: float = 50.0  # times the nodes per neuron, at most, where few objectives share a layer's nodes
+    worst: float = 0.15  # of an objective's open nodes, those split next: its bound is that of the worst
+    batch: int = 192  # nodes split at a time
+    steps: int = 4  # of ascent per node: with more hardly fewer nodes are needed, with fewer sometimes many more
+    pushes: int = 4  # gradient steps towards the least and largest values that a neuron takes
+    looked_at: int = 64  # neurons of a layer, at most, from which the share of mixed ones is told
+    samples: int = 64  # random corners of the ball where the values of neurons are looked at
+
+
+@dataclass(frozen=True)
+class Bottlenecks:
+    """Layers with few live neurons, and the directions that keep their values from breaking a margin."""
+
+    live: int = 4  # live neurons of a bottleneck at most
+    boxes: int = 1000  # parts of the box of their values at most
+    finest: float = 2.0**-7  # of the sides of that box: the smallest part
+    starts: int = 3  # points from which the values that inputs attain are pushed towards a direction
+    pushes: int = 12  # gradient steps of each
+    shrink: float = 0.8  # how much shorter each is than the one before
+    good: float = 0.8  # of the best direction's distance between a part and what is attained: as good a direction
+
+
+@dataclass(frozen=True)
+class Trees:
+    """Branch and bound over the signs of neurons."""
+
+    batch: int = 64  # nodes split at a time: more of them are not cheaper each
+    first_steps: int = 12  # of ascent for the roots
+    steps: int = 6  # of ascent for every other node
+    rate: float = 0.3  # of the first step of α, which lies in [0, 1]
+    decay: float = 0.85  # times which every later step is as long
+    beta_rate: float = 0.3  # steps of β beside those of α, in units of the largest coefficient
+    refined: int = 32  # neurons of a node that its cut bounds anew, at least …
+    refinement: int = 8000  # … or so many over the number of neurons, which is more where they are few
+    beyond: tuple[tuple[float, float], ...] = ((1.001, 1e-7), (1.0 + 1e-6, 1e-8))
+    # factors and steps past a certified radius where breaks are looked for: the nearest that one can be
+    penalty: float = 1e4  # the largest multiplier that a leaf's linear program may propose
+    few_rows: int = 64  # neurons: with fewer, products with the condensed matrix cost little as they are
+    most_rank: int = 256  # of a factorisation of that matrix
+    rank_floor: float = 1e-10  # of the largest: smaller directions are rounding
+
+
+@dataclass(frozen=True)
+class IntervalTrees:
+    """Branch and bound over intervals of pre-activations or inputs, for networks with curves."""
+
+    few_inputs: int = 12  # inputs up to which the ball is split instead of pre-activations
+    first_steps: int = 16  # of ascent for the roots
+    steps: int = 8  # of ascent for every other node
+    work: int = 2**21  # operands × widest layer up to which every node bounds all its operands anew
+    rows: int = 2**22  # operands × widest layer × nodes of a batch
+    batch: int = 64  # nodes split at a time, at most
+    least_batch: int = 4  # and at least, however wide the network
+    flat: float = 1e-3  # how much an input's width counts beside the loss it causes
+    thin: float = 2.0**-40  # of the size of its ends: a box this thin is not split further
+    narrow: float = 1e-9  # of the size of its ends: an interval this thin is not split further
+    parts: int = 8  # a tanh is split at a multiple of its interval's length over this, or at 0
+
+
+@dataclass(frozen=True)
+class InputBoxes:
+    """Input splitting, for specifications over few inputs and for the values of bottlenecks."""
+
+    few_inputs: int = 20  # inputs up to which boxes are split instead of signs of neurons
+    batch: int = 256  # boxes bounded together, at most
+    work: int = 2**26  # coefficients of all hidden neurons of a batch: few enough for memory
+    held: int = 2**31  # bytes of open boxes at most
+    slope: float = 0.05  # how much the bound's own coefficients count beside the losses that inputs cause
+    width: float = 1e-9  # how much the width counts, where nothing else tells
+    mixes: int = 8  # steps that improve the weights of a clause's rows
+    mix_rate: float = 1.0  # of these steps
+    climbs: int = 4  # steps that move the slopes of what stays open: nearly free beside bounding neurons
+    narrow: float = 2.0**-44  # of the size of its ends: a box this thin is not split, rounding would eat the gain
+
+
+@dataclass(frozen=True)
+class SpecAttack:
+    """The gradient attack on general specifications."""
+
+    samples: int = 4096  # random points of a box of few inputs
+    starts: int = 24  # of the descent, per clause
+    runs: int = 256  # of the descent, in all
+    steps: int = 40  # of each
+    refined: int = 16  # points of the search from which the attack starts again
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Every number that steers the search, in groups; the defaults are those that benchmarks were run with."""
+
+    attacking: Attacking = Attacking()
+    memory: Memory = Memory()
+    goals: Goals = Goals()
+    ladder: LadderRule = LadderRule()
+    frontier: FrontierRule = FrontierRule()
+    settling: Settling = Settling()
+    hidden: HiddenTrees = HiddenTrees()
+    bottlenecks: Bottlenecks = Bottlenecks()
+    trees: Trees = Trees()
+    intervals: IntervalTrees = IntervalTrees()
+    boxes: InputBoxes = InputBoxes()
+    spec_attack: SpecAttack = SpecAttack()
+    branching: Rule = largest_loss  # which neuron of a node is split
+
+    @property
+    def changes(self) -> str:
+        """What differs from the defaults, in one stable line; empty when nothing does."""
+        return ", ".join(_changes(self, Tuning(), ""))
+
+
+def _changes(value: Any, default: Any, name: str) -> list[str]:
+    if is_dataclass(value):
+        parts = [(f"{name}.{f.name}".lstrip("."), f.name) for f in fields(value)]
+        return [line for full, own in parts for line in _changes(getattr(value, own), getattr(default, own), full)]
+    if value == default:
+        return []
+    return [f"{name}={getattr(value, '__qualname__', repr(value))}"]
+
+
+DEFAULT = Tuning()
