@@ -232,3 +232,49 @@ def test_exports(tmp_path: Path) -> None:
         export(frame, "parquet")
     with pytest.raises(StoreError, match="expected a file that can be written"):
         export(frame, "csv", tmp_path / "none" / "radii.csv")
+
+
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store whose every row is still in its log, as a killed process leaves it."""
+    folder = tmp_path_factory.mktemp("logged")
+    with open_store(folder / "live.db") as store:
+        store.put_many([record(unit(i)) for i in range(40)])
+        store.put_many([record(unit(i)) for i in range(40, 50)])
+        for end in ("", "-wal"):
+            (folder / f"study.db{end}").write_bytes((folder / f"live.db{end}").read_bytes())
+    return folder / "study.db"
+
+
+@pytest.mark.parametrize("harm", ["nothing", "head", "first page", "zeros", "noise"])
+def test_a_damaged_log_is_not_taken_for_an_empty_one(harm: str, logged: Path, tmp_path: Path) -> None:
+    """SQLite would read an empty store and remove the log, with all that it held."""
+    path, log = tmp_path / "study.db", tmp_path / "study.db-wal"
+    path.write_bytes(logged.read_bytes())
+    data = bytearray(Path(f"{logged}-wal").read_bytes())
+    if harm in ("head", "first page"):
+        data[9 if harm == "head" else 2000] ^= 4
+    elif harm != "nothing":
+        data[:] = bytes(len(data)) if harm == "zeros" else os.urandom(len(data))
+    log.write_bytes(data)
+    if harm == "nothing":
+        with open_store(path, create=False) as store:
+            assert len(radii_frame(store)) == 50
+        return
+    for create in (False, True):
+        with pytest.raises(StoreError, match=r"expected a write-ahead log that can be read.*study\.db-wal"):
+            open_store(path, create=create)
+        assert log.read_bytes() == data
+    log.rename(tmp_path / "aside")
+    open_store(path).close()
+
+
+def test_a_log_whose_end_is_damaged_gives_what_came_before(logged: Path, tmp_path: Path) -> None:
+    path = tmp_path / "study.db"
+    path.write_bytes(logged.read_bytes())
+    data = bytearray(Path(f"{logged}-wal").read_bytes())
+    data[-100] ^= 4
+    Path(f"{path}-wal").write_bytes(data)
+    with open_store(path, create=False) as store:
+        assert len(radii_frame(store)) == 40
+        assert len(list(store.records())) == 40

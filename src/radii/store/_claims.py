@@ -15,6 +15,8 @@ from radii.store._register import Register
 from radii.store._rows import chunks
 from radii.store.record import Unit, canonical
 
+SKEW = 60.0  # seconds by which clocks of different machines may differ
+
 
 def pending(connection: Connection, units: Iterable[Unit], retry_before: float | None) -> list[Unit]:
     """The units without a result, in their order.
@@ -22,19 +24,20 @@ def pending(connection: Connection, units: Iterable[Unit], retry_before: float |
     With `retry_before` also those finished before that time and left unsolved, or left open under another budget.
     """
     found: list[Unit] = []
-    table = schema.radii
+    table, now = schema.radii, clock(connection)
     for part in chunks(units):
         known = select(schema.units.c.key, table.c.status, table.c.budget, table.c.finished).join_from(
             schema.units, table
         )
         rows = connection.execute(known.where(schema.units.c.key.in_([unit.key for unit in part])))
         done = {key: rest for key, *rest in rows}
-        found += [unit for unit in part if unit.key not in done or _again(unit, retry_before, *done[unit.key])]
+        found += [unit for unit in part if unit.key not in done or _again(unit, (retry_before, now), *done[unit.key])]
     return found
 
 
-def _again(unit: Unit, retry_before: float | None, status: str, budget: str, finished: float) -> bool:
-    if retry_before is None or finished >= retry_before:
+def _again(unit: Unit, times: tuple[float | None, float], status: str, budget: str, finished: float) -> bool:
+    retry_before, now = times
+    if retry_before is None or retry_before <= finished <= now + SKEW:  # later ones: a clock was ahead, and was set
         return False
     return status == Status.UNSOLVED or (status == Status.OPEN and budget != canonical(dict(unit.budget)))
 

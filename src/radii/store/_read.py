@@ -10,7 +10,7 @@ from sqlalchemy import Connection, case, func, select
 
 from radii.problem import Status
 from radii.store import schema
-from radii.store._claims import clock
+from radii.store._claims import SKEW, clock
 from radii.store._put import Alarm
 from radii.store._rows import classifier_of, mapping, sound
 from radii.store.engine import file_of
@@ -102,9 +102,9 @@ def progress(connection: Connection, study: str | None) -> list[Progress]:
 
 
 def finished_since(connection: Connection, study: str | None, moment: float) -> int:
-    """How many units of a study (or of the whole store) were finished at that moment or later."""
+    """How many units of a study (or of the whole store) were finished at that moment or later, by now."""
     where = Selection(study=(study,) if study else ())
-    query = matching([func.count()], where).where(schema.radii.c.finished >= moment)
+    query = matching([func.count()], where).where(schema.radii.c.finished.between(moment, clock(connection) + SKEW))
     return int(connection.execute(query).scalar_one())
 
 

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, delete, select
 from radii.errors import Contradiction, StoreError
 from radii.store import _claims, _examine, _put, _read, schema
 from radii.store._examine import Examined, Missing
+from radii.store._log import damaged
 from radii.store._put import Alarm
 from radii.store._read import Info, Progress
 from radii.store._register import Register
@@ -47,6 +48,11 @@ class Store:
         file = url.get_backend_name() == "sqlite" and url.database
         if file and not create and not Path(file).exists():
             raise StoreError(f"store {self.where}: expected an existing file, got none; check the name")
+        if file and damaged(Path(file)):
+            raise StoreError(
+                f"store {self.where}: expected a write-ahead log that can be read, got damaged bytes in {file}-wal; "
+                "restore copies of both files, or move the log away to go on with what the store held before it"
+            )
         self.url = url
         self._register = Register()
         self._engine = connect(url, timeout, create)

@@ -35,6 +35,7 @@ class Claims:
         self._ready = deque(works)
         self._busy: list[Work] = []
         self._renewed = self._looked = time.monotonic()
+        self._offset = _offset()
         release_dead(store)
 
     def draw(self, count: int) -> list[Work]:
@@ -68,10 +69,11 @@ class Claims:
         return not self._ready and not self._busy
 
     def tend(self) -> None:
-        """Prolong the claims when it is time; call it every few seconds."""
-        if time.monotonic() - self._renewed > self._seconds / 4:
+        """Prolong the claims when it is time, or when the clock was set: claims run out by it; call it often."""
+        jumped = abs(_offset() - self._offset) > 1.0
+        if jumped or time.monotonic() - self._renewed > self._seconds / 4:
             self._store.renew(self.owner, seconds=self._seconds)
-            self._renewed = time.monotonic()
+            self._renewed, self._offset = time.monotonic(), _offset()
 
     def end(self) -> None:
         """Say that this run is over: what it could not give back counts as left by the dead."""
@@ -91,8 +93,20 @@ class Claims:
 
 def owner_name() -> str:
     """A name for this run that lets others on the same machine see whether its process still lives."""
-    own = psutil.Process()
-    return f"{_place()}/{own.pid}/{own.create_time():.2f}/{uuid.uuid4().hex[:8]}"
+    return f"{_place()}/{os.getpid()}/{_started(os.getpid()):.2f}/{uuid.uuid4().hex[:8]}"
+
+
+def _started(pid: int) -> float:
+    """When a process began, by a clock that nobody can set: with its number, what tells it from all others."""
+    stat = Path(f"/proc/{pid}/stat")
+    if stat.exists():
+        return float(stat.read_text().rpartition(")")[2].split()[19])  # in ticks since the machine was started
+    return psutil.Process(pid).create_time()
+
+
+def _offset() -> float:
+    """What changes only when the clock is set."""
+    return time.time() - time.monotonic()
 
 
 def release_dead(store: Store) -> int:
@@ -107,9 +121,9 @@ def _dead(owner: str) -> bool:
     if rest[0] == str(os.getpid()):
         return owner not in _active
     try:
-        process = psutil.Process(int(rest[0]))
-        return process.status() == psutil.STATUS_ZOMBIE or abs(process.create_time() - float(rest[1])) > 1.0
-    except (psutil.NoSuchProcess, ValueError):
+        pid = int(rest[0])
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE or abs(_started(pid) - float(rest[1])) > 1.0
+    except (psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError, ValueError):
         return True
 
 
