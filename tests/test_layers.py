@@ -13,6 +13,9 @@ ROOT = Path(__file__).parents[1] / "src" / "radii"
 LEVELS: dict[str, int] = {
     "errors": 0,
     "_check": 0,
+    "_files": 0,
+    "_memory": 0,
+    "_yaml": 0,
     "_html": 0,
     "problem": 0,
     "runners": 1,
@@ -42,6 +45,11 @@ LEVELS: dict[str, int] = {
 # Arrows between neighbours of one level; everything else on a level stands apart.
 SIDEWAYS = {
     ("_check", "errors"),
+    ("_memory", "errors"),
+    ("_files", "errors"),
+    ("_files", "_memory"),
+    ("_yaml", "errors"),
+    ("_yaml", "_files"),
     ("problem", "errors"),
     ("problem", "_check"),
     ("problem", "_html"),

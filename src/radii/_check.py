@@ -6,12 +6,31 @@ import difflib
 import importlib
 import importlib.util
 import math
+import reprlib
 from collections.abc import Iterable
 from fractions import Fraction
 from types import ModuleType
 from typing import Any
 
 from radii.errors import InputError, ToolMissing
+
+SEEDS = 2**63 - 1  # the largest seed: what a store's column and torch's generator can hold
+
+
+class _Brief(reprlib.Repr):
+    """What a line about a value shows of it: a file can hold numbers and lists that no line, and no memory, can."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel, self.maxlist, self.maxtuple, self.maxdict = 3, 8, 8, 8
+        self.maxstring = self.maxother = 120
+
+    def repr_int(self, x: int, level: int) -> str:
+        """A long number by its size; Python refuses to print one of more than 4,300 digits."""
+        return repr(x) if x.bit_length() <= 128 else f"a whole number of {x.bit_length()} bits"
+
+
+brief = _Brief().repr
 
 
 def number(value: Any, name: str, *, low: float = -math.inf, high: float = math.inf, strict: bool = False) -> float:
@@ -20,11 +39,13 @@ def number(value: Any, name: str, *, low: float = -math.inf, high: float = math.
     if high < math.inf:
         expected += f" and at most {high:g}"
     try:
-        result = float(Fraction(value.replace(" ", ""))) if isinstance(value, str) else float(value)
-    except (TypeError, ValueError, ZeroDivisionError):
-        raise InputError(f"{name}: expected {expected}, got {value!r}") from None
+        text = value.replace(" ", "") if isinstance(value, str) else ""
+        # A fraction only where one is written: Fraction("1e999999999") would compute all its digits.
+        result = float(Fraction(text)) if "/" in text else float(text or value)
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+        raise InputError(f"{name}: expected {expected}, got {brief(value)}") from None
     if not math.isfinite(result) or result > high or result < low or (strict and result == low):
-        raise InputError(f"{name}: expected {expected}, got {value!r}")
+        raise InputError(f"{name}: expected {expected}, got {brief(value)}")
     return result
 
 
@@ -37,10 +58,10 @@ def whole(value: Any, name: str, *, low: int = 0, high: int | None = None) -> in
     """An integer in [low, high]."""
     limit = f"a whole number of at least {low}" + ("" if high is None else f" and at most {high}")
     if isinstance(value, bool) or (not isinstance(value, int) and not (hasattr(value, "__index__"))):
-        raise InputError(f"{name}: expected {limit}, got {value!r}")
+        raise InputError(f"{name}: expected {limit}, got {brief(value)}")
     result = int(value)
     if result < low or (high is not None and result > high):
-        raise InputError(f"{name}: expected {limit}, got {value!r}")
+        raise InputError(f"{name}: expected {limit}, got {brief(value)}")
     return result
 
 
@@ -49,7 +70,7 @@ def choice(value: Any, name: str, options: Iterable[str]) -> str:
     known = list(options)
     if value in known:
         return str(value)
-    raise InputError(f"{name}: expected one of {', '.join(known)}, got {value!r}{nearest(str(value), known)}")
+    raise InputError(f"{name}: expected one of {', '.join(known)}, got {brief(value)}{nearest(str(value), known)}")
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
@@ -76,7 +97,7 @@ def byte_size(value: Any, name: str) -> int:
         unit = text[len(digits) :].strip()
         if unit in units and digits:
             return int(number(digits, name, low=0) * units[unit])
-        raise InputError(f"{name}: expected a size such as '4GiB' or a number of bytes, got {value!r}")
+        raise InputError(f"{name}: expected a size such as '4GiB' or a number of bytes, got {brief(value)}")
     return int(number(value, name, low=0))
 
 

@@ -8,6 +8,7 @@
     │   ├── FormatError       a VNN-LIB, study, witness or evidence file; carries line and column
     │   └── ToolMissing       an optional package or program is not installed; carries the install line
     ├── StoreError            the result store cannot be opened, read or written (exit code 2)
+    ├── RunnerError           the processes that do the work cannot be started or kept (exit code 3)
     ├── WitnessError          a claimed counterexample did not replay
     └── Contradiction         a proof and a witness cannot both be right
 
@@ -62,6 +63,10 @@ class ToolMissing(InputError):
 
 class StoreError(RadiiError):
     """The result store cannot be opened, read or written; nothing that was stored is lost."""
+
+
+class RunnerError(RadiiError):
+    """The processes that do the work cannot be started or kept; what was finished before stays."""
 
 
 class WitnessError(RadiiError):

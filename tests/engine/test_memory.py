@@ -7,10 +7,11 @@ import pytest
 import torch
 from tests.bounds.balls import region
 
+from radii import _memory as memory
+from radii._memory import free_memory
 from radii.bounds.intermediate import bound_root
 from radii.decide import Budget
-from radii.engine import budget as meter
-from radii.engine.budget import Meter, free_memory
+from radii.engine.budget import Meter
 from radii.engine.condensed import condense, objectives
 from radii.engine.native import Native
 from radii.engine.subproblem import Problem
@@ -30,7 +31,7 @@ def group(folder, limit: str, used: int, files: int):
 
 
 def test_free_memory_is_that_of_the_container(tmp_path, monkeypatch):
-    monkeypatch.setattr(meter, "GROUPS", (group(tmp_path, "10000000", 7_000_000, 2_000_000),))
+    monkeypatch.setattr(memory, "GROUPS", (group(tmp_path, "10000000", 7_000_000, 2_000_000),))
     assert free_memory() == 5_000_000
     group(tmp_path, "10000000", 11_000_000, 0)
     assert free_memory() == 0
@@ -39,7 +40,7 @@ def test_free_memory_is_that_of_the_container(tmp_path, monkeypatch):
 @pytest.mark.parametrize("files", ["no limit", "none"])
 def test_free_memory_is_that_of_the_machine_where_no_container_confines_it(files, tmp_path, monkeypatch):
     known = group(tmp_path, "max", 7, 0) if files == "no limit" else (str(tmp_path / "absent"), "a", "b", "c")
-    monkeypatch.setattr(meter, "GROUPS", (known,))
+    monkeypatch.setattr(memory, "GROUPS", (known,))
     assert free_memory() == pytest.approx(psutil.virtual_memory().available, rel=0.2)
 
 

@@ -186,11 +186,11 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     binary.write_bytes(bytes(range(128, 256)))
     torn.write_bytes(gzip.compress(HEAD1.encode())[:-9])
     for path, says in [
-        (tmp_path / "absent", "no such file"),
+        (tmp_path / "absent", "where nothing is"),
         (empty, "expected assertions"),
         (binary, "binary"),
         (torn, "damaged"),
-        (tmp_path, "cannot be read"),
+        (tmp_path, "got a folder"),
     ]:
         with pytest.raises(FormatError, match=says):
             read_vnnlib(path)

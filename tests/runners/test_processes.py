@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from radii.errors import InputError
+from radii.errors import InputError, RunnerError
 from radii.runners import Limits, ProcessRunner, Reason, Task
 from radii.runners.processes import cores
 from radii.testing.runner_exam import eventually, gone, take, touch_and_sleep, with_child, written
@@ -90,6 +90,75 @@ def test_a_killed_zygote_is_replaced() -> None:
         assert take(runner).reason is Reason.CRASH
         runner.submit(Task(key="c", function=parent))
         assert take(runner).value != zygote.pid
+
+
+def test_a_zygote_killed_while_it_loads_is_replaced() -> None:
+    """It was taken for bad input ("check the modules to preload"), which it is not."""
+    with ProcessRunner(1, preload=["colorsys"]) as runner:
+        runner.warm()
+        (loading,) = psutil.Process().children()
+        loading.kill()
+        runner.submit(Task(key="a", function=parent))
+        assert take(runner).value != loading.pid
+
+
+def test_a_zygote_killed_again_and_again_is_no_bad_input() -> None:
+    runner = ProcessRunner(1, preload=["tests.runners.suicide"])
+    with pytest.raises(RunnerError, match="the helper process was ended by SIGKILL"):
+        runner.submit(Task(key="a", function=parent))
+    runner.close()
+
+
+def test_a_stopped_worker_goes_on_where_it_was(tmp_path: Path) -> None:
+    with ProcessRunner(1) as runner:
+        path = tmp_path / "pid"
+        runner.submit(Task(key="a", function=touch_and_sleep, args=(str(path), 0.5)))
+        assert eventually(lambda: written(path))
+        worker = psutil.Process(int(path.read_text()))
+        worker.suspend()
+        assert runner.wait(timeout=1.5) is None
+        worker.resume()
+        assert take(runner).ok
+
+
+def test_a_stopped_worker_ends_at_its_wall_limit(tmp_path: Path) -> None:
+    with ProcessRunner(1) as runner:
+        path = tmp_path / "pid"
+        limits = Limits(wall_seconds=1.5)
+        runner.submit(Task(key="a", function=touch_and_sleep, args=(str(path), 0.5), limits=limits))
+        assert eventually(lambda: written(path))
+        worker = psutil.Process(int(path.read_text()))
+        worker.suspend()
+        assert take(runner).reason is Reason.TIME
+        assert eventually(lambda: gone(worker.pid))
+        runner.submit(Task(key="b", function=parent))
+        assert take(runner).ok
+
+
+STOPPED = """
+import sys, time
+from radii.runners import Limits, ProcessRunner, Task
+from radii.testing.runner_exam import touch_and_sleep
+with ProcessRunner(1) as runner:
+    limits = Limits(wall_seconds=3.0)
+    runner.submit(Task(key="a", function=touch_and_sleep, args=(sys.argv[1], 1.0), limits=limits))
+    print(runner.wait(timeout=60))
+"""
+
+
+def test_time_in_which_everything_was_stopped_does_not_count(tmp_path: Path) -> None:
+    """As when a container is paused: all processes stand still while the clock goes on."""
+    path = tmp_path / "pid"
+    driver = subprocess.Popen([sys.executable, "-c", STOPPED, str(path)], stdout=subprocess.PIPE, text=True)
+    assert eventually(lambda: written(path), 60)
+    worker, main = psutil.Process(int(path.read_text())), psutil.Process(driver.pid)
+    main.suspend()
+    worker.suspend()
+    time.sleep(3.5)
+    worker.resume()
+    main.resume()
+    output, _ = driver.communicate(timeout=60)
+    assert "failure=None" in output
 
 
 def test_a_worker_killed_by_the_system_is_a_recorded_crash(tmp_path: Path) -> None:

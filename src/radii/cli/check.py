@@ -77,12 +77,13 @@ def is_evidence(name: str) -> bool:
 def _file(path: Path, classifier: str | None, json: bool) -> int:
     """Checks one evidence file; a file that is damaged or proves nothing is refused with exit code 1."""
     from radii import api
+    from radii._files import read_bytes
     from radii.evidence import check as check_evidence
     from radii.evidence import read_claim
 
     if classifier is None:
         raise InputError(f"{path}: expected --classifier with the network that the evidence speaks of, got none")
-    data = path.read_bytes()
+    data = read_bytes(path, "an evidence file", lambda message: InputError(f"{path}: {message}"))
     try:
         said = read_claim(data)
         low, high = said.domain

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,19 @@ def emit_json(value: Any) -> None:
 def note(text: str) -> None:
     """One line for people, on stderr."""
     typer.echo(text, err=True)
+
+
+def sometimes(seconds: float = 3.0) -> Callable[[str], None]:
+    """A note that says no more than one line in so many seconds, the first after as many: for what may take long."""
+    last = time.monotonic()
+
+    def tell(text: str) -> None:
+        nonlocal last
+        if time.monotonic() - last > seconds:
+            last = time.monotonic()
+            note(text)
+
+    return tell
 
 
 def writable(folder: Path) -> Path:

@@ -134,6 +134,8 @@ def _outcome(error: Exception) -> int:
         return _say(what, BAD_INPUT)
     if isinstance(error, RadiiError):
         return _say(str(error), PARTIAL)
+    if isinstance(error, MemoryError):
+        return _say(f"not enough memory ({error or 'none is left'}); take fewer inputs or workers", PARTIAL)
     kind = type(error).__name__
     return _say(f"internal error ({kind}: {error}); RADII_DEBUG=1 shows where; please report it", PARTIAL)
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from radii.cli.console import note, table
-from radii.errors import InputError, StoreError
+from radii.cli.console import note, sometimes, table
+from radii.errors import InputError, RunnerError, StoreError
 
 if TYPE_CHECKING:
     from radii.runners import Runner
@@ -77,7 +77,7 @@ def run(
 def _resolved(said: StudyFile, path: Path) -> Plan:
     from radii.study.plan import resolve
 
-    plan = resolve(said, path.resolve().parent)
+    plan = resolve(said, path.resolve().parent, sometimes())
     for line in plan.alarms:
         note(f"alarm: {line}")
     return plan
@@ -101,7 +101,7 @@ def _go(plan: Plan, store: Store, runner: Runner, retry: bool, json: bool) -> Su
         work.listen, work.idle, work.tick = display.finished, display.idle, display.tick
         try:
             return work.run()
-        except StoreError as error:
+        except (StoreError, RunnerError) as error:
             # What was stored stays: the run is partial, not badly asked.
             work.summary.stopped, work.summary.trouble = True, str(error)
             return work.summary

@@ -69,7 +69,7 @@ def _resolve(what: str | os.PathLike[str], root: str | os.PathLike[str] | None) 
 
 def _format(place: Path) -> str:
     """Which format a file or folder is in."""
-    if place.is_file():
+    if not place.is_dir():
         if place.suffix.lower() in _SUFFIXES:
             return _SUFFIXES[place.suffix.lower()]
         raise DataError(f"{place}: expected a folder or a file that ends in {', '.join(_SUFFIXES)}")

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radii._check import choice, whole
+from radii._check import brief, choice, whole
 from radii.data.dataset import Dataset
 from radii.errors import DataError
 from radii.problem import Instance
 
-_PIECE = re.compile(r"[0-9]+|[0-9]*:[0-9]*(:[0-9]*)?")
+_PIECE = re.compile(r"[0-9]{1,18}|[0-9]{0,18}:[0-9]{0,18}(:[0-9]{0,18})?")
+_LARGEST = 10**18
+MOST_POSITIONS = 10**7  # that a text can name: ImageNet has 1.3 million inputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,13 +100,13 @@ def parse_indices(text: str | Iterable[int], known: Iterable[int] = ()) -> list[
     """
     if not isinstance(text, str):
         if isinstance(text, (int, np.integer)):
-            return [whole(text, "indices")]
-        return [whole(value, "indices") for value in text]
+            return [whole(text, "indices", high=_LARGEST)]
+        return [whole(value, "indices", high=_LARGEST) for value in text]
     found: list[int] = []
     last = max(known, default=-1)
     for piece in text.replace(" ", "").split(","):
         if not _PIECE.fullmatch(piece):
-            raise DataError(f"indices: expected positions such as '0:100' or '0,5,7', got {text!r}")
+            raise DataError(f"indices: expected positions such as '0:100' or '0,5,7', got {brief(text)}")
         ends = piece.split(":")
         if len(ends) == 1:
             found.append(int(piece))
@@ -112,6 +114,8 @@ def parse_indices(text: str | Iterable[int], known: Iterable[int] = ()) -> list[
         start, stop, step = (int(end) if end else other for end, other in zip([*ends, ""], (0, last + 1, 1)))
         if step == 0:
             raise DataError(f"indices: expected a step of at least 1, got {text!r}")
+        if len(found) + len(range(start, stop, step)) > MOST_POSITIONS:
+            raise DataError(f"indices: expected at most {MOST_POSITIONS} positions, got more in {brief(text)}")
         found += range(start, stop, step)
     return found
 

@@ -3,32 +3,13 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import psutil
 
+from radii._memory import free_memory
 from radii.decide import Budget
 from radii.engine.tuning import DEFAULT, Memory
 from radii.problem import Reason
-
-GROUPS = (  # where a container's memory is told: limit, use, and what of it are files that can be dropped
-    ("/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
-    ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
-)
-
-
-def free_memory() -> int:
-    """Bytes that this process can still get, of the machine's and of those of the container that it runs in."""
-    free = int(psutil.virtual_memory().available)
-    for folder, limit, used, dropped in GROUPS:
-        group = Path(folder)
-        try:
-            rest = int((group / limit).read_text()) - int((group / used).read_text())
-            stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
-        except (OSError, ValueError):  # no such group, or one without a limit
-            continue
-        free = min(free, rest + int(stat.get(dropped, 0)))
-    return max(0, free)
 
 
 class Meter:

@@ -8,12 +8,14 @@ from itertools import chain
 
 import numpy as np
 
+from radii._memory import must_fit
 from radii.errors import FormatError
-from radii.formats.formula import MOST_CLAUSES, Bound, Conjunction, Row
+from radii.formats.formula import Bound, Conjunction, Row, refuse_many
 from radii.formats.names import Names
 from radii.formats.vnnlib import Strictness, VnnlibProblem
 from radii.problem import Clause, OutputSpec, SpecQuery
 
+_BYTES = 18  # of one input in one box: two ends and whether each is strict
 BoxKey = tuple[Bound, ...]
 
 
@@ -41,8 +43,7 @@ class Assembly:
                 else:
                     self._rows.append(atom)
             return
-        if len(self._cases) * len(clauses) > MOST_CLAUSES:
-            raise fail(f"expected at most {MOST_CLAUSES} cases, got more; split the query")
+        refuse_many(self._cases, clauses, fail)
         self._cases = [(*left, *right) for left in self._cases for right in clauses]
 
     def problem(self, names: Names) -> VnnlibProblem:
@@ -52,6 +53,7 @@ class Assembly:
             box = tuple(atom for atom in case if isinstance(atom, Bound))
             rows = [atom for atom in case if isinstance(atom, Row)]
             groups.setdefault(box, []).append([*self._rows, *rows])
+        must_fit(len(groups) * names.input.size * _BYTES, "input boxes", FormatError)
         built = [self._query(box, clauses) for box, clauses in groups.items()]
         found = [pair for pair in built if pair is not None]
         return VnnlibProblem(

@@ -14,6 +14,8 @@ from radii.formats.sexpr import Atom, Group, Tree
 
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?")
 MOST_CLAUSES = 200_000  # of a disjunctive normal form
+MOST_DIGITS = 4000  # of a number; the longest exact float64 has 1,077
+MOST_ATOMS = 20_000_000  # in all its clauses together
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class Reader:
         if isinstance(tree, Atom):
             if tree.text in ("true", "false"):
                 return [()] if tree.text == "true" else []
-            raise self._fail(f"expected a condition, got {tree.text!r}", tree.at)
+            raise self._fail(f"expected a condition, got {tree.text[:40]!r}", tree.at)
         head, rest = tree.head, tree.items[1:]
         if head == "and":
             return self._product((self.disjunction(item) for item in rest), tree.at)
@@ -94,9 +96,9 @@ class Reader:
             if len(part) == 1:
                 common.extend(part[0])
                 continue
-            if len(result) * len(part) > MOST_CLAUSES:
-                raise self._fail(f"expected at most {MOST_CLAUSES} cases, got more; split the query", at)
+            refuse_many(result, part, lambda message: self._fail(message, at))
             result = [(*left, *right) for left, right in product(result, part)]
+        refuse_many(result, [tuple(common)], lambda message: self._fail(message, at))
         return [(*common, *case) for case in result]
 
     def _comparison(self, head: str, tree: Group) -> list[Conjunction]:
@@ -169,13 +171,20 @@ class Reader:
 
     def _leaf(self, atom: Atom) -> _Linear:
         if atom.text[0] in "0123456789+-.":
-            if not _NUMBER.fullmatch(atom.text) or not math.isfinite(float(atom.text)):
+            if not _NUMBER.fullmatch(atom.text) or not math.isfinite(float(atom.text)) or len(atom.text) > MOST_DIGITS:
                 raise self._fail(f"expected a finite decimal number, got {atom.text[:40]!r}", atom.at)
             return _Linear({}, Fraction(atom.text))
         variable = self._resolve(atom.text)
         if variable is None:
-            raise self._fail(f"expected a declared variable, got {atom.text!r}", atom.at)
+            raise self._fail(f"expected a declared variable, got {atom.text[:40]!r}", atom.at)
         return _Linear({variable: Fraction(1)}, Fraction(0))
+
+
+def refuse_many(left: list[Conjunction], right: list[Conjunction], fail: Callable[[str], FormatError]) -> None:
+    """Refuse a product of cases that is too large: a few kilobytes of disjunctions can ask for any memory."""
+    atoms = sum(map(len, left)) * len(right) + sum(map(len, right)) * len(left)
+    if len(left) * len(right) > MOST_CLAUSES or atoms > MOST_ATOMS:
+        raise fail(f"expected at most {MOST_CLAUSES} cases and {MOST_ATOMS} conditions, got more; split the query")
 
 
 # Each comparison a ? b as cases of conditions sign · (a − b) ≤ 0, strict or not.

@@ -11,8 +11,10 @@ from radii.formats.formula import Variable
 from radii.formats.sexpr import Atom, Group, Tree
 from radii.formats.vnnlib import Shape, Tensor
 
-_FLAT = re.compile(r"([XY])_(\d+)")
+_FLAT = re.compile(r"([XY])_(\d{1,18})")
 _ELEMENT = re.compile(r"([A-Za-z]\w*)\s*(?:\[([\d,\s]*)\])?")
+_INDEX = re.compile(r"\s*(\d{1,18})\s*")
+MOST_ELEMENTS = 10**7  # of a tensor: an image of 224 × 224 in colour has 150,528
 _FLOATS = {"real", "float16", "float32", "float64", "bfloat16"}
 Fail = Callable[[str, int | None], FormatError]
 
@@ -53,7 +55,7 @@ class Names:
             if not seen:
                 raise self._fail(f"expected variables {name}_0, {name}_1, ... to be declared first, got none", at)
             if len(seen) != max(seen) + 1:
-                hole = min(set(range(max(seen))) - seen)
+                hole = next(index for index in range(len(seen)) if index not in seen)
                 raise self._fail(f"expected {name}_{hole} to be declared, got {name}_{max(seen)} without it", at)
         self.input, self.output = Tensor("X", (len(inputs),)), Tensor("Y", (len(outputs),))
 
@@ -67,8 +69,11 @@ class Names:
             return None
         output = match[1] == self.output.name
         tensor = self.output if output else self.input
-        indices = tuple(int(i) for i in (match[2] or "").split(",") if i.strip())
-        if len(indices) != len(tensor.shape) or any(i >= n for i, n in zip(indices, tensor.shape, strict=True)):
+        places = [_INDEX.fullmatch(i) for i in (match[2] or "").split(",") if i.strip()]
+        indices = tuple(int(place[1]) for place in places if place is not None)
+        if not len(places) == len(indices) == len(tensor.shape):
+            return None
+        if any(i >= n for i, n in zip(indices, tensor.shape, strict=True)):
             return None
         flat = 0
         for i, n in zip(indices, tensor.shape, strict=True):
@@ -134,9 +139,9 @@ class Names:
 
     def _shape(self, text: str, place: Tree) -> Shape:
         parts = [part.strip() for part in text[1:-1].split(",")] if text[1:-1].strip() else []
-        if not all(part.isdigit() and int(part) > 0 for part in parts):
+        if not all(_INDEX.fullmatch(part) and int(part) > 0 for part in parts):
             raise self._fail(f"expected a shape such as [1,28,28], got {text}", place.at)
         shape = tuple(int(part) for part in parts)
-        if prod(shape) > 10**9:
-            raise self._fail(f"expected a shape of at most 10^9 elements, got {text}", place.at)
+        if prod(shape) > MOST_ELEMENTS:
+            raise self._fail(f"expected a shape of at most {MOST_ELEMENTS} elements, got {text}", place.at)
         return shape

@@ -12,7 +12,7 @@ from radii.errors import FormatError
 _BLANK = re.compile(r"(?:\s+|;[^\n]*(?:\n|\Z))*")
 _TOKEN = re.compile(r'\s*([()]|[^\s()\[\];"]+|;[^\n]*|"[^"\n]*"|\[[^\]()]*\])')
 _PIECE = 1 << 20
-_DEEPEST = 500  # nesting; deeper is not a specification but an accident
+_DEEPEST = 200  # nesting; deeper is not a specification but an accident
 
 
 @dataclass(frozen=True, slots=True)

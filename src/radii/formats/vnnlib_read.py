@@ -7,12 +7,12 @@ the referee of what is written here.
 
 from __future__ import annotations
 
-import gzip
 import io
 import re
 from pathlib import Path
 from typing import TextIO
 
+from radii._files import unpacked
 from radii.errors import FormatError
 from radii.formats.assemble import Assembly
 from radii.formats.formula import Bound, Reader
@@ -24,7 +24,7 @@ from radii.formats.vnnlib import VnnlibProblem
 _NUMBER = r"[-+]?(?:\d{1,200}(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,2})?"
 _NAME = r"[A-Za-z]\w*(?:\s*\[[\d,\s]*\])?"
 # Nearly all of a big file: one declaration, or one bound on one variable.
-_ONE_CONSTANT = re.compile(r"\(\s*declare-const\s+([XY])_(\d+)\s+Real\s*\)\s*")
+_ONE_CONSTANT = re.compile(r"\(\s*declare-const\s+([XY])_(\d{1,18})\s+Real\s*\)\s*")
 _ONE_BOUND = re.compile(rf"\(\s*assert\s*\(\s*([<>]=)\s*({_NAME})\s+({_NUMBER})\s*\)\s*\)\s*")
 _IGNORED = {"set-logic", "set-info", "set-option", "check-sat", "get-model", "get-value", "exit"}
 
@@ -32,22 +32,17 @@ _IGNORED = {"set-logic", "set-info", "set-option", "check-sat", "get-model", "ge
 def read_vnnlib(path: str | Path) -> VnnlibProblem:
     """What a VNN-LIB file asks; gzipped files are recognised by their content."""
     file = Path(path)
+
+    def fail(message: str) -> FormatError:
+        return FormatError(f"{file}: {message}")
+
     try:
-        with file.open("rb") as head:
-            zipped = head.read(2) == b"\x1f\x8b"
-        with (
-            gzip.open(file, "rb") if zipped else file.open("rb") as raw,
-            io.TextIOWrapper(raw, encoding="utf-8") as text,
-        ):
+        with unpacked(file, "a VNN-LIB file", fail) as raw, io.TextIOWrapper(raw, encoding="utf-8") as text:
             return _read(text, file.name)
-    except FileNotFoundError:
-        raise FormatError(f"{file}: expected a VNN-LIB file, got no such file") from None
-    except (gzip.BadGzipFile, EOFError) as error:
-        raise FormatError(f"{file}: expected a gzip file, got a damaged one ({error})") from None
     except UnicodeDecodeError:
-        raise FormatError(f"{file}: expected a text file (or gzip), got binary data") from None
+        raise fail("expected a text file (or gzip), got binary data") from None
     except OSError as error:
-        raise FormatError(f"{file}: cannot be read: {error.strerror or error}") from None
+        raise fail(f"cannot be read: {error.strerror or error}") from None
 
 
 def parse_vnnlib(text: str) -> VnnlibProblem:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from radii.formats.vnnlib import Tensor
 
 Values = NDArray[np.float64]
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?"
-_PAIR = re.compile(rf"\(\s*([A-Za-z]\w*)_(\d+)\s+({_NUMBER})\s*\)")
+_PAIR = re.compile(rf"\(\s*([A-Za-z]\w*)_(\d{{1,18}})\s+({_NUMBER})\s*\)")
 _HEADER = re.compile(r"([A-Za-z]\w*)\s+([A-Za-z]\w*)\s*\[([\d,\s]*)\]")
 
 
@@ -80,7 +81,7 @@ def _read_pairs(text: str) -> dict[str, Values]:
 
 def _dense(name: str, values: dict[int, float]) -> Values:
     if max(values) != len(values) - 1:
-        hole = min(set(range(max(values))) - set(values))
+        hole = next(index for index in range(len(values)) if index not in values)
         raise FormatError(f"counterexample: expected a value for {name}_{hole}, got none")
     return np.array([values[i] for i in range(len(values))])
 
@@ -93,8 +94,8 @@ def _read_assignment(text: str, skipped: int) -> dict[str, Values]:
         header = _HEADER.fullmatch(lines[at].strip())
         if header is None:
             raise FormatError(f"counterexample: expected NAME TYPE [dims], got {lines[at][:40]!r}", skipped + at + 1, 1)
-        shape = [int(n) for n in header[3].split(",") if n.strip()]
-        count = int(np.prod(shape, dtype=np.int64))
+        # 18 digits of a size are enough: there are never so many lines.
+        count = prod(int(n.strip()[:18]) for n in header[3].split(",") if n.strip())
         values = [line.strip() for line in lines[at + 1 : at + 1 + count]]
         for offset, value in enumerate(values):
             if not re.fullmatch(_NUMBER, value):

@@ -22,12 +22,17 @@ from radii.models.inputs import show
 Shape = tuple[int, ...]
 OPSETS = range(8, 21)
 _SHAPE_HINT = "give input_shape=… (--input-shape on the command line)"
+MOST_LISTED = 50  # nodes that a refusal names
+MOST_NODES = 200_000  # the largest published networks have some thousands
 HANDLERS: dict[str, Handler] = {**linear.TABLE, **elementwise.TABLE, **windows.TABLE, **shapes.TABLE}
 
 
 def import_graph(model: bytes, input_shape: Shape | None = None) -> Graph:
     """The network as a graph; `input_shape` (without the batch) settles sizes that the file leaves open."""
-    return Importer(parse(model), input_shape).run()
+    proto = parse(model)
+    if outside(proto):
+        raise ModelError("expected a network with its weights inside, got one with weights in files; give its path")
+    return Importer(proto, input_shape).run()
 
 
 def parse(model: bytes) -> Any:
@@ -40,6 +45,8 @@ def parse(model: bytes) -> Any:
         ) from error
     if not proto.graph.node or not proto.graph.output or not proto.opset_import:
         raise ModelError("expected an ONNX network, got a file without nodes or outputs; it is truncated or not ONNX")
+    if len(proto.graph.node) > MOST_NODES:
+        raise ModelError(f"expected a network of at most {MOST_NODES} nodes, got {len(proto.graph.node)}")
     opset = opset_of(proto)
     if opset not in OPSETS:
         raise ModelError(
@@ -50,6 +57,12 @@ def parse(model: bytes) -> Any:
 
         proto = inliner.inline_local_functions(proto)
     return proto
+
+
+def outside(proto: Any) -> list[Any]:
+    """The constants that lie in other files, which are found from the network's own folder."""
+    constants = [item.t for node in proto.graph.node for item in node.attribute if item.HasField("t")]
+    return [item for item in (*proto.graph.initializer, *constants) if item.data_location == onnx.TensorProto.EXTERNAL]
 
 
 def opset_of(proto: Any) -> int:
@@ -63,9 +76,7 @@ class Importer:
     def __init__(self, proto: Any, input_shape: Shape | None) -> None:
         self.proto = proto
         self.opset = opset_of(proto)
-        self.known: dict[str, Value | NDArray[Any]] = {
-            item.name: np.asarray(numpy_helper.to_array(item)) for item in proto.graph.initializer
-        }
+        self.known: dict[str, Value | NDArray[Any]] = {item.name: stored(item) for item in proto.graph.initializer}
         inputs = [item for item in proto.graph.input if item.name not in self.known]
         if len(inputs) != 1 or len(proto.graph.output) != 1:
             names = ", ".join(item.name for item in (inputs if len(inputs) != 1 else proto.graph.output))
@@ -73,7 +84,10 @@ class Importer:
             raise ModelError(
                 f"expected a network with one {what}, got {names or 'none'}; export it with a single {what}"
             )
-        self.builder = Builder(*traced(inputs[0], input_shape), inputs[0].name)
+        try:
+            self.builder = Builder(*traced(inputs[0], input_shape), inputs[0].name)
+        except Refused as refusal:
+            raise ModelError(f"input {inputs[0].name}: {refusal}") from None
         self.known[inputs[0].name] = self.builder.input
         self.problems: list[tuple[Any, str]] = []
         self.lost: set[str] = set()
@@ -91,7 +105,11 @@ class Importer:
                 self._read(node)
         if self.problems:
             raise unsupported(self.problems)
-        last = self.known[self.proto.graph.output[0].name]
+        last = self.known.get(name := self.proto.graph.output[0].name)
+        if last is None:
+            raise ModelError(f"expected a node that gives the output {name!r}, got none")
+        if 0 in last.shape:
+            raise ModelError("expected a network with outputs, got one with none: a shape of 0")
         if not isinstance(last, Value):
             raise ModelError("expected outputs that are computed from the input, got a constant")
         return simplify(self.builder.graph(last))
@@ -103,7 +121,7 @@ class Importer:
 
     def _read(self, node: Any) -> None:
         try:
-            inputs = tuple(self.known[name] if name else None for name in node.input)
+            inputs = tuple(self._given(name) if name else None for name in node.input)
             results = self._results(node, inputs)
         except Refused as refusal:
             self._lose(node, str(refusal))
@@ -111,6 +129,11 @@ class Importer:
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise ModelError(f"node {label(node)} ({node.op_type}): cannot be read: {error}") from error
         self.known.update({name: value for name, value in zip(node.output, results) if name})
+
+    def _given(self, name: str) -> Value | NDArray[Any]:
+        if name not in self.known:
+            raise ValueError(f"its input {name!r} is no constant and no output of an earlier node")
+        return self.known[name]
 
     def _results(self, node: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         if node.op_type == "Constant":
@@ -129,6 +152,16 @@ class Importer:
         call = Call(node.op_type, attributes(node), inputs, used, self.opset)
         result = HANDLERS[node.op_type](self.builder, call)
         return result if isinstance(result, tuple) else (result,)
+
+
+def stored(item: Any) -> NDArray[Any]:
+    """The array of one initializer."""
+    try:
+        return np.asarray(numpy_helper.to_array(item))
+    except Exception as error:  # numpy, onnx and protobuf each have their own
+        raise ModelError(
+            f"expected a constant of a known type that fills its shape, got {item.name!r} of shape {list(item.dims)}"
+        ) from error
 
 
 def traced(item: Any, input_shape: Shape | None) -> tuple[Shape, int | None]:
@@ -168,7 +201,9 @@ def unsupported(problems: list[tuple[Any, str]]) -> UnsupportedOperator:
     """One error that lists every node that cannot be handled, and what to do about each operator."""
     listed = "; ".join(
         f"{node.op_type} (node {label(node)})" + ("" if reason == "not supported" else f": {reason}")
-        for node, reason in problems
+        for node, reason in problems[:MOST_LISTED]
     )
+    if len(problems) > MOST_LISTED:
+        listed += f"; and {len(problems) - MOST_LISTED} more nodes"
     operators = tuple(dict.fromkeys(str(node.op_type) for node, _ in problems))
     return UnsupportedOperator(f"unsupported operators: {listed}. {suggestion(operators)}", operators)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Any
 
 from radii import zoo
 from radii._check import whole
+from radii._files import read_bytes, unzipped
 from radii.errors import ModelError
 from radii.models.check import examine
 from radii.models.classifier import Classifier, with_preprocessing
@@ -19,6 +18,7 @@ from radii.problem import Domain
 
 Shape = tuple[int, ...]
 UNIT = Domain()
+MOST_BYTES = 2**31  # of a network with its weights: what protobuf, the format below ONNX, can hold
 
 
 def load_classifier(
@@ -81,7 +81,7 @@ def _bytes(source: Any, shape: Shape | None) -> tuple[bytes, tuple[str, ...]]:
     if isinstance(source, (str, Path)):
         return read(Path(source)), ()
     if isinstance(source, (bytes, bytearray, memoryview)):
-        return _unpacked(bytes(source)), ()
+        return _recognised(unzipped(bytes(source), ModelError, MOST_BYTES)), ()
     if hasattr(source, "SerializeToString"):
         return bytes(source.SerializeToString()), ()
     if hasattr(source, "forward") and hasattr(source, "state_dict"):
@@ -93,26 +93,14 @@ def _bytes(source: Any, shape: Shape | None) -> tuple[bytes, tuple[str, ...]]:
 
 def read(path: Path) -> bytes:
     """The bytes of an ONNX file, unpacked, with weights that lie in files beside it drawn in."""
-    if path.is_dir():
-        raise ModelError("expected an ONNX file, got a folder")
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise ModelError("expected an ONNX file, got a path where nothing is") from None
-    except OSError as error:
-        raise ModelError(f"cannot read the network: {error.strerror}") from error
-    data = _unpacked(data)
-    return _with_outside_weights(data, path)
+    data = _recognised(read_bytes(path, "an ONNX file", ModelError, MOST_BYTES))
+    return _with_outside_weights(data, path.parent)
 
 
-def _unpacked(data: bytes) -> bytes:
+def _recognised(data: bytes) -> bytes:
+    """The bytes, if they may be a network: a file of another kind is named."""
     if not data:
         raise ModelError("expected an ONNX network, got an empty file")
-    if data[:2] == b"\x1f\x8b":
-        try:
-            return gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as error:
-            raise ModelError("expected a gzipped ONNX network, got a truncated or damaged archive") from error
     kinds = {
         b"PK": "a zip archive (a PyTorch checkpoint or npz?): load the torch module and pass that",
         b"\x89HDF": "an HDF5 file (Keras?): export it to ONNX first",
@@ -127,22 +115,34 @@ def _unpacked(data: bytes) -> bytes:
     return data
 
 
-def _with_outside_weights(data: bytes, path: Path) -> bytes:
+def _with_outside_weights(data: bytes, folder: Path) -> bytes:
     if b"location" not in data:  # the key under which an ONNX file names the files its weights lie in
         return data
     import onnx
 
-    from radii.models.from_onnx import parse
+    from radii.models.from_onnx import outside, parse
 
     parse(data)
     proto = onnx.load_from_string(data)
-    if not any(item.data_location == onnx.TensorProto.EXTERNAL for item in proto.graph.initializer):
+    weights = outside(proto)
+    if not weights:
         return data
+    if sum(_size(item, folder) for item in weights) > MOST_BYTES:
+        raise ModelError("expected weights of at most 2 GiB in files beside it, got more")
     try:
-        onnx.load_external_data_for_model(proto, str(path.parent))
+        onnx.load_external_data_for_model(proto, str(folder))
     except Exception as error:  # onnx has its own types for files that are absent, too short or outside the folder
         raise ModelError("expected its weights in files beside it, got a file that is absent or damaged") from error
     return bytes(proto.SerializeToString())
+
+
+def _size(weights: Any, folder: Path) -> int:
+    """How many bytes are read for one constant: its length, or all of the file that it lies in."""
+    said = {item.key: item.value for item in weights.external_data}
+    try:
+        return int(said["length"]) if "length" in said else (folder / said["location"]).stat().st_size
+    except (KeyError, ValueError, OSError):
+        raise ModelError("expected its weights in files beside it, got a file that is absent or damaged") from None
 
 
 def _stem(path: Path) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from radii._check import number
+from radii._files import read_bytes
 from radii.errors import InputError
 from radii.report.content import Content, Series
 from radii.report.tables import Table
@@ -116,12 +117,15 @@ def _risk(series: list[Series], path: Path, eps: float, confidence: float) -> Ta
 
 def read_costs(path: Path) -> list[list[float]]:
     """A matrix of costs from a text file: one line a true class, numbers with commas."""
+
+    def fail(message: str) -> InputError:
+        return InputError(f"--costs: {path}: {message}")
+
+    kind = "a text file with one line of numbers per class"
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"--costs: expected a text file with one line of numbers a class, got {path} ({error})"
-        ) from None
+        text = read_bytes(path, kind, fail, 2**24).decode("utf-8")
+    except UnicodeDecodeError:
+        raise fail(f"expected {kind}, got bytes that are not text") from None
     lines = [line for line in text.splitlines() if line.strip()]
     rows = [[number(cell.strip(), "--costs", low=0.0) for cell in line.split(",")] for line in lines]
     if len({len(row) for row in rows}) != 1:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 
-from radii.errors import InputError
+from radii.errors import InputError, RunnerError
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 _START = "import sys; sys.path[:] = {path!r}; from radii.runners._zygote import main; main({number}, {preload!r})"
@@ -45,7 +45,10 @@ class Forge:
         self._loaded = False
 
     def ready(self) -> None:
-        """Wait until everything is loaded; raises `InputError` when it cannot be."""
+        """Wait until everything is loaded.
+
+        Raises `InputError` for a module that cannot be imported and `RunnerError` when the process is gone or hangs.
+        """
         if not self._loaded:
             self._until("ready", 300)
             self._loaded = True
@@ -54,9 +57,13 @@ class Forge:
         """The process id of a new worker and the link to it."""
         self.ready()
         ours, theirs = socket.socketpair()
-        with theirs:
-            socket.send_fds(self.control, [json.dumps(dict(environment)).encode()], [theirs.fileno()])
-        pid = self._until("pid", 60)
+        try:
+            with theirs:
+                socket.send_fds(self.control, [json.dumps(dict(environment)).encode()], [theirs.fileno()])
+            pid = self._until("pid", 60)
+        except BaseException:
+            ours.close()
+            raise
         self._exits.pop(pid, None)  # process ids come round again
         return pid, Connection(ours.detach())
 
@@ -66,15 +73,7 @@ class Forge:
         while pid not in self._exits and time.monotonic() < deadline and self.read(0.1):
             pass
         status = self._exits.pop(pid, None)
-        if status is None:
-            return "the worker process is gone"
-        if status >= 0:
-            return f"the worker process ended with exit code {status}"
-        with contextlib.suppress(ValueError):
-            name = signal.Signals(-status).name
-            hint = ", perhaps by the system for want of memory" if name == "SIGKILL" else ""
-            return f"the worker process was ended by {name}{hint}"
-        return f"the worker process was ended by signal {-status}"
+        return _ended(status, "the worker process")
 
     def read(self, timeout: float) -> bool:
         """Take in what the zygote says; False when it is gone."""
@@ -95,10 +94,14 @@ class Forge:
         deadline = time.monotonic() + seconds
         while name not in self._told:
             alive = self.read(1.0)
-            if "fail" in self._told or not alive or time.monotonic() > deadline:
+            if "fail" in self._told:
                 self.close()
-                why = self._told.get("fail", f"its process ended with code {self.process.returncode}")
+                why = self._told["fail"]
                 raise InputError(f"runner: expected workers to start, got {why}; check the modules to preload")
+            if not alive or time.monotonic() > deadline:
+                self.close()
+                got = f"no answer for {seconds:g} s" if alive else _ended(self.process.returncode, "the helper process")
+                raise RunnerError(f"runner: expected workers to start, got {got}")
         number = self._told.pop(name)
         return int(str(number))
 
@@ -115,3 +118,16 @@ class Forge:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+
+
+def _ended(status: int | None, who: str) -> str:
+    """How a process ended, in words."""
+    if status is None:
+        return f"{who} is gone"
+    if status >= 0:
+        return f"{who} ended with exit code {status}"
+    with contextlib.suppress(ValueError):
+        name = signal.Signals(-status).name
+        hint = ", perhaps by the system for want of memory" if name == "SIGKILL" else ""
+        return f"{who} was ended by {name}{hint}"
+    return f"{who} was ended by signal {-status}"

@@ -66,6 +66,12 @@ class Member:
         job, self.job = self.job, None
         return dataclasses.replace(outcome, peak_memory=peak or self._peak or None, attempts=job.attempts if job else 1)
 
+    def forgive(self, seconds: float) -> None:
+        """Take seconds in which nobody could watch (the watching process was stopped) off the job's wall clock."""
+        self._sent += seconds
+        if self._begun is not None:
+            self._begun += seconds
+
     def breach(self) -> Failure | None:
         """Which limit the running job has passed, if any."""
         if self.job is None:

@@ -7,18 +7,21 @@ import multiprocessing.connection
 import os
 import queue
 import threading
+import time
 from collections import deque
 from collections.abc import Sequence
 
 import psutil
 
 from radii import _check
-from radii.errors import InputError
+from radii.errors import InputError, RunnerError
 from radii.runners._forge import Forge
 from radii.runners._member import Job, Member
 from radii.runners.base import Failure, Outcome, Reason, Runner, Task
 
 POLL_SECONDS = 0.025
+STARTS = 3  # tries to start what makes the workers, when something outside ends it
+STOPPED_SECONDS = 2.0  # a longer gap between two looks at the workers: this process was stopped, not the work slow
 
 
 def cores() -> int:
@@ -156,14 +159,17 @@ class ProcessRunner(Runner):
     # From here on: called with the lock held, by the caller's thread or by the pump.
 
     def _prepared(self) -> Forge:
-        if self._forge is None:
-            self._forge = Forge(self.threads, self.preload)
-        try:
-            self._forge.ready()
-        except InputError:
-            self._forge = None
-            raise
-        return self._forge
+        for left in reversed(range(STARTS)):
+            forge, self._forge = self._forge or Forge(self.threads, self.preload), None
+            try:
+                forge.ready()
+            except RunnerError:
+                if not left:
+                    raise
+                continue
+            self._forge = forge
+            return forge
+        raise AssertionError("every try has returned or raised")
 
     def _finish(self, outcome: Outcome) -> None:
         self._keys.discard(outcome.key)
@@ -185,13 +191,22 @@ class ProcessRunner(Runner):
             return None
         index = min(set(range(self.workers)) - {member.index for member in self._crew})
         device = {"CUDA_VISIBLE_DEVICES": self.devices[index % len(self.devices)]} if self.devices else {}
-        try:
-            member = Member(index, *self._prepared().worker(device))
-        except (InputError, OSError, psutil.Error) as error:
-            self._abandon(f"no worker could be started: {error}")
-            return None
-        self._crew.append(member)
-        return member
+        for left in reversed(range(STARTS)):
+            try:
+                member = Member(index, *self._prepared().worker(device))
+            except (RunnerError, OSError, psutil.Error) as error:
+                forge, self._forge = self._forge, None
+                if forge is not None:
+                    forge.close()
+                if not left:
+                    self._abandon(f"no worker could be started: {error}")
+            except InputError as error:
+                self._abandon(f"no worker could be started: {error}")
+                return None
+            else:
+                self._crew.append(member)
+                return member
+        return None
 
     def _abandon(self, message: str) -> None:
         self._forge = None
@@ -229,6 +244,7 @@ class ProcessRunner(Runner):
     # The pump: one thread that hears the workers, watches their limits and hands out the next jobs.
 
     def _tend(self) -> None:
+        seen = time.monotonic()
         while not self._closed:
             with self._lock:
                 links = {member.link: member for member in self._crew}
@@ -238,6 +254,9 @@ class ProcessRunner(Runner):
             with contextlib.suppress(OSError, ValueError):
                 multiprocessing.connection.wait([self._wake, *control, *links], POLL_SECONDS if busy else None)
             with self._lock:
+                gap, seen = time.monotonic() - seen, time.monotonic()
+                for member in self._crew if busy and gap > STOPPED_SECONDS else ():
+                    member.forgive(gap)
                 if not self._closed:
                     self._round()
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import math
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
 
 from radii._check import choice, whole
+from radii._files import unpacked
 from radii.errors import FormatError, InputError
 from radii.stats.distribution import Distribution
 
@@ -42,8 +44,12 @@ def read_published(
     how = choice(trust, "trust", TRUST)
     most = math.inf if images is None else whole(images, "images", low=1)
     rows: dict[str, list[dict[str, str]]] = {}
+
+    def fail(message: str) -> FormatError:
+        return FormatError(f"{path}: {message}")
+
     try:
-        with open(path, newline="", encoding="utf-8") as file:
+        with unpacked(Path(path), "a published table", fail) as raw, TextIOWrapper(raw, "utf-8", newline="") as file:
             reader = csv.DictReader(file)
             missing = [name for name in _NEEDED if name not in (reader.fieldnames or ())]
             if missing:
@@ -52,8 +58,8 @@ def read_published(
                 if row["split"] == split and _number(row["image_id"]) < most:
                     run = row.get("run") or "1"
                     rows.setdefault(row["network"] if run == "1" else f"{row['network']} (run {run})", []).append(row)
-    except OSError as error:
-        raise InputError(f"{path}: expected a readable file, got {error.strerror}") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise fail(f"expected a CSV table, got: {error}") from None
     if not rows:
         raise InputError(f"{path}: expected rows of the split {split!r}, got none")
     read = {name: _distribution(name, part, how) for name, part in rows.items()}

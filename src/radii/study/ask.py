@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypedDict, cast
 
-from radii._check import choice, nearest, number, whole
+from radii._check import SEEDS, choice, nearest, number, whole
 from radii.decide import Budget, Decider
 from radii.errors import InputError
 from radii.models.classifier import Classifier
@@ -85,7 +85,7 @@ class Ask:
             "grid": None if self.grid is None else Grid.of(self.grid),
             "k": whole(self.k, "k", low=1),
             "method": choice(self.method, "search method over a grid", _SEARCHES),
-            "seed": whole(self.seed, "seed"),
+            "seed": whole(self.seed, "seed", high=SEEDS),
         }
         for key, value in settled.items():
             object.__setattr__(self, key, value)

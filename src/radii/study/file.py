@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from radii._check import byte_size, nearest, number
-from radii.errors import FormatError, InputError
+from radii._check import SEEDS, brief, byte_size, nearest, number
+from radii._yaml import read_yaml
+from radii.errors import InputError
 from radii.problem import Property
 from radii.problem.property import find, split
 
@@ -61,7 +60,9 @@ class _Part(BaseModel):
                 if key not in cls.model_fields:
                     known = tuple(cls.model_fields)
                     hint = nearest(str(key), known)
-                    raise InputError(f"{cls.where}: expected keys among {', '.join(known)}, got {str(key)!r}{hint}")
+                    raise InputError(
+                        f"{cls.where}: expected keys among {', '.join(known)}, got {brief(str(key))}{hint}"
+                    )
         return value
 
 
@@ -162,30 +163,14 @@ class StudyFile(_Part):
         default_factory=lambda: list[str | dict[str, Any]](["native"])
     )
     budget: BudgetPart = BudgetPart()
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, le=SEEDS)
     evidence: bool = False
 
 
 def read_study(path: str | Path) -> StudyFile:
     """The study in a YAML file; what is wrong with it is said in one line with the file's name."""
     file = Path(path)
-    try:
-        text = file.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise FormatError(f"{file}: expected a study as YAML text, got bytes that are not text") from None
-    except OSError as error:
-        raise InputError(f"{file}: expected a study file, got {error.strerror}") from None
-    try:
-        body = yaml.load(text, _Loader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = (mark.line + 1, mark.column + 1) if mark else (None, None)
-        raise FormatError(f"{file}: expected YAML, got {error.problem}", *place) from None
-    except yaml.YAMLError as error:
-        raise FormatError(f"{file}: expected YAML, got {' '.join(str(error).split())}") from None
-    if not isinstance(body, dict):
-        raise FormatError(f"{file}: expected a study with name, classifiers and data, got {type(body).__name__}")
-    return parse_study(body, str(file), file.stem)
+    return parse_study(read_yaml(file, "a study file with name, classifiers and data"), str(file), file.stem)
 
 
 def parse_study(body: Mapping[str, Any], where: str = "study", name: str = "study") -> StudyFile:
@@ -195,7 +180,7 @@ def parse_study(body: Mapping[str, Any], where: str = "study", name: str = "stud
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(piece) for piece in first["loc"] if not str(piece).startswith("function-"))
-        got = "nothing" if first["type"] == "missing" else repr(first["input"])
+        got = "nothing" if first["type"] == "missing" else brief(first["input"])
         raise InputError(f"{where}: {place}: {_said(first)}, got {got}") from None
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
@@ -206,24 +191,3 @@ def _said(first: Any) -> str:
         return "expected a value"
     text = str(first["msg"])
     return "expected " + text.removeprefix("Input should be ")[:1].lower() + text.removeprefix("Input should be ")[1:]
-
-
-_INT, _WHOLE = "tag:yaml.org,2002:int", re.compile(r"[-+]?[0-9]+$")
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML as people mean it: 10:20 is a range and not minutes, and a key given twice is a slip."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012 (as its base class has it)
-        first: [(tag, _WHOLE if tag == _INT else pattern) for tag, pattern in pairs]
-        for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        seen: set[Any] = set()
-        for key, _ in node.value:
-            name = self.construct_object(key, deep=True)
-            if name in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"the key {name!r} twice", key.start_mark)
-            seen.add(name)
-        return super().construct_mapping(node, deep)

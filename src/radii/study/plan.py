@@ -18,6 +18,7 @@ from radii.store import ClassifierRecord, InstanceRecord, Unit
 from radii.store.record import content_key
 from radii.study.ask import Ask, recording, seeded
 from radii.study.file import PropertyPart, SearchPart, StudyFile, read_study
+from radii.study.patterns import Tell
 from radii.study.sources import Source, classifiers, inputs, settled
 
 
@@ -76,14 +77,14 @@ def load_plan(path: str | Path) -> Plan:
     return resolve(read_study(path), Path(path).resolve().parent)
 
 
-def resolve(study: StudyFile, base: Path) -> Plan:
-    """The plan of a study whose relative paths start at `base`."""
+def resolve(study: StudyFile, base: Path, tell: Tell | None = None) -> Plan:
+    """The plan of a study whose relative paths start at `base`; `tell` hears what takes long."""
     bodies = [settled(part, base) for part in study.data]
     selections = [_Inputs.of(body, study.seed) for body in bodies]
     asked = list(_asks(study))
     works: dict[str, Work] = {}
     skipped, alarms = 0, [line for chosen in selections for line in chosen.data.alarms]
-    for source, classifier in classifiers(study.classifiers, base):
+    for source, classifier in classifiers(study.classifiers, base, tell):
         alarms += classifier.alarms
         record = _record(source, classifier)
         for chosen, (part, ask, decider) in product(selections, asked):

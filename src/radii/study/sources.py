@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,8 +14,7 @@ from radii.errors import InputError, ModelError
 from radii.models.classifier import Classifier
 from radii.models.load import load_classifier
 from radii.study.file import ClassifierPart, DataPart
-
-_MAGIC = "*?["
+from radii.study.patterns import Tell, is_pattern, matching
 
 
 @dataclass(frozen=True)
@@ -44,13 +42,17 @@ class Source:
         return found
 
 
-def classifiers(parts: list[ClassifierPart], base: Path) -> Iterator[tuple[Source, Classifier]]:
+def classifiers(
+    parts: list[ClassifierPart], base: Path, tell: Tell | None = None
+) -> Iterator[tuple[Source, Classifier]]:
     """Every classifier of a study with how to load it again, in the order of the file; patterns sorted by name."""
     seen: dict[str, str] = {}
     for part in parts:
-        for path in _files(part.path, base):
+        for path in _files(part.path, base, tell):
             options = part.model_dump(include={"preprocessing", "domain", "input_shape"}, exclude_unset=True)
             found = Source(path, part.name, options).load()
+            if tell is not None:
+                tell(f"{len(seen) + 1} networks loaded, the last {found.name}")
             if found.name in seen:
                 if seen[found.name] == found.fingerprint:
                     continue
@@ -62,14 +64,14 @@ def classifiers(parts: list[ClassifierPart], base: Path) -> Iterator[tuple[Sourc
             yield Source(path, found.name, options, found.fingerprint), found
 
 
-def _files(text: str, base: Path) -> list[str]:
+def _files(text: str, base: Path, tell: Tell | None) -> list[str]:
     if text.startswith(zoo.PREFIX):
         return [zoo.PREFIX + name for name in zoo.cards()] if text == f"{zoo.PREFIX}*" else [text]
-    if not any(sign in text for sign in _MAGIC):
+    if not is_pattern(text):
         return [str(located(text, base))]
-    for folder in (base, Path.cwd()):
-        if found := sorted(glob.glob(str(folder / Path(text).expanduser()), recursive=True)):
-            return [str(Path(name).resolve()) for name in found]
+    for folder in dict.fromkeys((base, Path.cwd())):
+        if found := matching(folder / Path(text).expanduser(), tell):
+            return [str(path) for path in found]
     raise InputError(f"classifiers: expected files that match {text!r} in {base}, got none")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radii._check import data_option
+from radii._files import Fail, refuse_bomb, regular
+from radii._memory import must_fit
 from radii.data.dataset import Dataset
 from radii.data.scale import UNIT, DomainLike, channels_first, scaled
 from radii.errors import DataError
@@ -20,7 +23,7 @@ from radii.problem import Domain
 _INPUTS = ("x", "X", "images", "data", "inputs")
 _LABELS = ("y", "Y", "labels", "label", "targets")
 _POSITIONS = ("index", "indices")
-_DAMAGED = (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error)
+_DAMAGED = (ValueError, OSError, EOFError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
 def load(
@@ -69,14 +72,39 @@ def _labels_beside(path: Path) -> Path:
 
 def _read(path: Path) -> Any:
     """The array of an .npy file, or all arrays of an .npz file by name."""
+
+    def fail(message: str) -> DataError:
+        return DataError(f"{path}: {message}")
+
     try:
-        with path.open("rb") as stream:
-            stored = np.load(stream, allow_pickle=False)
-            return {key: stored[key] for key in stored.files} if isinstance(stored, np.lib.npyio.NpzFile) else stored
-    except FileNotFoundError:
-        raise DataError(f"{path}: expected a numpy file, found none") from None
+        with regular(path, "a numpy file", fail) as (stream, size):
+            if not zipfile.is_zipfile(stream):
+                stream.seek(0)
+                return _array(stream, size, fail)
+            with zipfile.ZipFile(stream) as archive:
+                members = [info for info in archive.infolist() if info.filename.endswith(".npy")]
+                refuse_bomb(sum(info.file_size for info in members), size, fail)
+                return {info.filename.removesuffix(".npy"): _member(archive, info, fail) for info in members}
     except _DAMAGED as error:
-        raise DataError(f"{path}: expected a whole numpy file without pickled objects, got: {_line(error)}") from None
+        raise fail(f"expected a whole numpy file without pickled objects, got: {_line(error)}") from None
+
+
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, fail: Fail) -> NDArray[Any]:
+    with archive.open(info) as stream:
+        return _array(stream, info.file_size, fail)
+
+
+def _array(stream: Any, size: int, fail: Fail) -> NDArray[Any]:
+    """The array in a stream of that size, which its header must not exceed: numpy makes room for what is claimed."""
+    version = np.lib.format.read_magic(stream)
+    header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, kind = header(stream)
+    need = prod(shape) * kind.itemsize
+    if not kind.hasobject and need != size - stream.tell():
+        raise fail(f"expected {need} bytes for an array of shape {shape}, got {size - stream.tell()}: it is damaged")
+    must_fit(need, "arrays", fail)
+    stream.seek(0)
+    return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
 
 
 def _line(error: Exception) -> str:

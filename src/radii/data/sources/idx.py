@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
 import struct
-import zlib
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from radii import _files
 from radii.data.dataset import Dataset
 from radii.data.scale import channels_first, scaled
 from radii.data.sources.place import find_file
@@ -32,7 +32,7 @@ def read_idx(path: Path) -> NDArray[Any]:
     if len(raw) < start:
         raise DataError(f"{path}: expected {dimensions} sizes, got a file of {len(raw)} bytes: it is cut off")
     shape = struct.unpack(f">{dimensions}I", raw[4:start])
-    need = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+    need = prod(shape) * kind.itemsize
     if len(raw) - start != need:
         raise DataError(
             f"{path}: expected {need} bytes of values for shape {shape}, got {len(raw) - start}: fetch it again"
@@ -42,13 +42,7 @@ def read_idx(path: Path) -> NDArray[Any]:
 
 def read_bytes(path: Path) -> bytes:
     """The bytes of a file, unpacked when it is gzipped (told by its first bytes, not by its name)."""
-    try:
-        raw = path.read_bytes()
-        return gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"{path}: expected a whole gzip file, got a damaged one ({error}); fetch it again") from None
-    except OSError as error:
-        raise DataError(f"{path}: expected a file that can be read: {error.strerror or error}") from None
+    return _files.read_bytes(path, "a data file", lambda message: DataError(f"{path}: {message}"))
 
 
 def load(root: Path, split: str, *, name: str = "mnist", class_names: tuple[str, ...] = ()) -> Dataset:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from radii._files import read_bytes
 from radii.data.dataset import Dataset
 from radii.data.scale import UNIT, DomainLike, scaled
 from radii.data.sources.pictures import SUFFIXES, Region, Treatment, read_pictures
@@ -18,6 +20,7 @@ from radii.problem import Domain
 _FILE = ("file", "filename", "path", "image")
 _LABEL = ("label", "classid", "class", "target")
 _REGION = ("roi.x1", "roi.y1", "roi.x2", "roi.y2")
+MOST_BYTES = 2**28  # of a list of pictures: some millions of rows
 _SPLITS = ("train", "test", "val", "valid")
 
 
@@ -71,13 +74,17 @@ def list_folders(root: Path, split: str | None = None) -> Listing:
 
 def list_csv(path: Path, split: str | None = None, folder: Path | None = None) -> Listing:
     """The pictures that a CSV file lists: columns file and label, and optionally split and Roi.X1 … Roi.Y2."""
+
+    def fail(message: str) -> DataError:
+        return DataError(f"{path}: {message}")
+
     try:
-        with path.open(newline="", encoding="utf-8-sig") as stream:
-            head = stream.readline()
-            stream.seek(0)
-            rows = list(csv.DictReader(stream, delimiter=";" if head.count(";") > head.count(",") else ","))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path}: expected a CSV file of pictures, got: {error}") from None
+        text = read_bytes(path, "a CSV file of pictures", fail, MOST_BYTES).decode("utf-8-sig")
+        head = text.partition("\n")[0]
+        delimiter = ";" if head.count(";") > head.count(",") else ","
+        rows = list(csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise fail(f"expected a CSV file of pictures, got: {error}") from None
     rows = [{(key or "").strip().lower(): (value or "") for key, value in row.items()} for row in rows]
     columns = list(rows[0]) if rows else []
     file, label = (next((name for name in names if name in columns), None) for names in (_FILE, _LABEL))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radii._check import choice, data_option, optional, whole
+from radii._files import regular
+from radii._memory import must_fit
 from radii.errors import DataError
 
 SUFFIXES = (".png", ".ppm", ".pgm", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
@@ -53,6 +56,7 @@ def read_pictures(
     for position, path in enumerate(paths):
         one = _read(library, path, treatment, regions[position] if regions is not None else None)
         if result is None:
+            must_fit(4 * len(paths) * one.size, "pictures", DataError)  # in float32, as a data set holds them
             result = np.empty((len(paths), *one.shape), dtype=np.uint8)
         if one.shape != result.shape[1:]:
             raise DataError(
@@ -66,13 +70,19 @@ def read_pictures(
 
 
 def _read(library: Any, path: Path, treatment: Treatment, region: Region | None) -> NDArray[np.uint8]:
+    def fail(message: str) -> DataError:
+        return DataError(f"{path}: {message}")
+
+    bomb = (library.DecompressionBombWarning, library.DecompressionBombError)
     try:
-        with library.open(path) as stored:
-            picture = stored.convert("L" if treatment.grayscale or stored.mode in ("L", "1") else "RGB")
-    except FileNotFoundError:
-        raise DataError(f"{path}: expected a picture, found no such file") from None
+        with warnings.catch_warnings(), regular(path, "a picture", fail) as (stream, _):
+            warnings.simplefilter("error", bomb[0])
+            with library.open(stream) as stored:
+                picture = stored.convert("L" if treatment.grayscale or stored.mode in ("L", "1") else "RGB")
+    except bomb:
+        raise fail(f"expected a picture of at most {library.MAX_IMAGE_PIXELS} pixels, got more; shrink it") from None
     except (OSError, ValueError, SyntaxError) as error:
-        raise DataError(f"{path}: expected a picture that can be read, got: {error}") from None
+        raise fail(f"expected a picture that can be read, got: {error}") from None
     if treatment.crop == "region" and region is not None:
         picture = picture.crop(region)
     elif treatment.crop == "square":

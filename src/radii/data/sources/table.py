@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radii._check import data_option, nearest, whole
+from radii._files import unpacked
 from radii.data.dataset import Dataset
 from radii.data.scale import UNIT, DomainLike, scaled
 from radii.errors import DataError
@@ -18,6 +19,7 @@ from radii.problem import Domain
 if TYPE_CHECKING:
     import pandas as pd
 
+MOST_COLUMNS, MOST_HEADER = 200_000, 2**24  # an image of 224 × 224 in colour has 150,528 values
 _LABELS = ("label", "class", "target", "y")
 
 
@@ -43,7 +45,7 @@ def load(
     if "split" in frame.columns and column != "split":
         frame = _only(frame, split, path)
     values = frame.drop(columns=column)
-    words = [str(name) for name in values.columns if values[name].dtype.kind not in "iufb"]
+    words = [str(name) for name, kind in zip(values.columns, values.dtypes) if kind.kind not in "iufb"]
     if words or values.empty:
         got = f"text in {', '.join(words[:5])}" if words else f"{values.shape[1]} columns and {values.shape[0]} rows"
         raise DataError(f"{path}: expected rows of numbers beside the label, got {got}")
@@ -56,9 +58,17 @@ def load(
 def _read(path: Path, separator: str | None) -> pd.DataFrame:
     import pandas as pd
 
+    def fail(message: str) -> DataError:
+        return DataError(f"{path}: {message}")
+
     between = separator or ("\t" if path.suffix.lower() == ".tsv" else ",")
     try:
-        frame = pd.read_csv(path, sep=between)
+        with unpacked(path, "a CSV table", fail) as stream:
+            head = stream.readline(MOST_HEADER)
+        if len(head) == MOST_HEADER or head.count(between.encode()) >= MOST_COLUMNS:
+            raise fail(f"expected a CSV table of at most {MOST_COLUMNS} columns, got more; save it as .npz")
+        with unpacked(path, "a CSV table", fail) as stream:
+            frame = pd.read_csv(stream, sep=between)
     except (OSError, ValueError) as error:  # pandas' own parser errors are ValueErrors
         first = str(error).splitlines()[0]
         raise DataError(f"{path}: expected a CSV table with a header row, got: {first}") from None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from radii.models.graph import Graph, Node
 from radii.models.operators import Dense, Operator, Reshape, Scale, Select, Softmax
 
 Shape = tuple[int, ...]
+MOST_VALUES = 2**28  # numbers of one value for one input: 1 GiB in float32
 
 
 class Refused(Exception):
@@ -49,6 +51,12 @@ class Value:
         return len(self.shape)
 
 
+def refuse_huge(shape: Shape) -> None:
+    """Refuse a value that no bound could be computed for; a file of a few bytes can ask for any size."""
+    if prod(shape) > MOST_VALUES:
+        raise Refused(f"expected values of at most {MOST_VALUES} numbers, got shape {shape}")
+
+
 def tensor(array: NDArray[Any]) -> Tensor:
     """A constant in its own memory and dtype."""
     return torch.tensor(np.ascontiguousarray(array))
@@ -58,6 +66,7 @@ class Builder:
     """The nodes so far, and the moves that every operator needs."""
 
     def __init__(self, shape: Shape, batch: int | None, name: str) -> None:
+        refuse_huge(shape)
         self.input = Value(0, shape, batch)
         self.nodes = [Node(None, (), self.input.core, name)]
         self.name = ""
@@ -71,6 +80,7 @@ class Builder:
 
     def emit(self, operator: Operator, inputs: Sequence[Value], shape: Shape, batch: int | None) -> Value:
         """A new node whose ONNX shape is known."""
+        refuse_huge(shape)
         value = Value(len(self.nodes), shape, batch)
         self.nodes.append(Node(operator, tuple(v.node for v in inputs), value.core, self.name))
         return value
@@ -127,6 +137,7 @@ class Builder:
 
     def expand(self, x: Value, shape: Shape) -> Value:
         """The value repeated along its axes of size 1 to an ONNX shape of the same or a higher rank."""
+        refuse_huge(shape)
         if len(shape) > x.rank:
             x = self.reshape(x, (1,) * (len(shape) - x.rank) + x.shape)
         for axis, (have, want) in enumerate(zip(x.shape, shape)):

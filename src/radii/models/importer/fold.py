@@ -9,7 +9,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
-from radii.models.importer.builder import Refused
+from radii.models.importer.builder import Refused, refuse_huge
 from radii.models.runtime import session
 
 RANDOM = frozenset(
@@ -45,6 +45,10 @@ def evaluate(node: Any, inputs: list[NDArray[Any] | None], opset: int) -> list[N
     """The outputs of one node of constants, by onnxruntime."""
     if node.op_type in RANDOM:
         raise Refused("it draws random numbers; export the network in evaluation mode")
+    if node.op_type in ("ConstantOfShape", "Expand", "Tile"):  # the operators whose results can be any size
+        counts = inputs[0 if node.op_type == "ConstantOfShape" else 1]
+        base = inputs[0].shape if node.op_type == "Tile" and inputs[0] is not None else ()
+        refuse_huge((*base, *(int(n) for n in np.ravel(counts if counts is not None else ()))))
     named = {name: array for name, array in zip(node.input, inputs) if name and array is not None}
     graph = helper.make_graph(
         [node],
