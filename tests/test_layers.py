@@ -40,6 +40,7 @@ LEVELS: dict[str, int] = {
     "api": 7,
     "__init__": 8,
     "cli": 9,
+    "__main__": 10,
     "testing": 9,
 }
 # Arrows between neighbours of one level; everything else on a level stands apart.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -61,12 +62,13 @@ def distribution(
     classifier.check_inputs(chosen.x, chosen.y)
     work = measurement(classifier, **options)
     instances = chosen.instances
-    with shown(progress, len(chosen), classifier.name) as tell:
-        if store is None:
-            return gathered(chosen, work.radii(instances, tell), classifier.name)
-        # A store that was given open stays open.
-        with nullcontext(store) if isinstance(store, Store) else open_store(store) as opened:
-            return gathered(chosen, work.kept(instances, opened, tell), classifier.name)
+    # A store that was given open stays open, and so does the one in memory, which the report is made from.
+    kept = open_store(":memory:") if store is None else store
+    opening = nullcontext(kept) if isinstance(kept, Store) else open_store(kept)
+    with opening as opened, shown(progress, len(chosen), classifier.name) as tell:
+        found = work.kept(instances, opened, tell)
+    keys = [work.unit(instance).key for instance in instances]
+    return replace(gathered(chosen, found, classifier.name, keys), source=kept)
 
 
 def dataset(data: Any) -> Dataset:
@@ -80,8 +82,8 @@ def dataset(data: Any) -> Dataset:
     return load_dataset(data)
 
 
-def gathered(data: Dataset, radii: Sequence[Radius], name: str) -> Distribution:
-    """The distribution of radii found for a data set, row by row."""
+def gathered(data: Dataset, radii: Sequence[Radius], name: str, keys: Sequence[str] | None = None) -> Distribution:
+    """The distribution of radii found for a data set, row by row; `keys` name the stored units."""
     return Distribution.from_arrays(
         lower=[r.lower for r in radii],
         upper=[r.upper for r in radii],
@@ -91,6 +93,7 @@ def gathered(data: Dataset, radii: Sequence[Radius], name: str) -> Distribution:
         ids=[f"{data.name}/{data.split}/{index}" for index in data.indices],
         cpu_seconds=[r.cost.cpu_seconds for r in radii],
         wall_seconds=[r.cost.wall_seconds for r in radii],
+        keys=keys,
         name=name,
         class_names=data.class_names,
     )

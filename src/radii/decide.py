@@ -142,7 +142,7 @@ class Measurer(Protocol):
         limit: float | None = None,
         progress: Callable[[int, Radius], None] | None = None,
     ) -> list[Radius]:
-        """One radius an instance, in order; `progress` is called with the position of each that improves."""
+        """One radius an instance, in order; `progress` is called with the position of each as it ends."""
         ...
 
 

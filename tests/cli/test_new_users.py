@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -87,3 +88,191 @@ def test_a_tuple_is_start_stop_step_as_on_the_command_line() -> None:
     assert Grid.of([0.1, 0.2, 0.5]).epsilons == (0.1, 0.2, 0.5)
     with pytest.raises(InputError, match="expected \\(start, stop, step\\) or a list of values"):
         Grid.of((0.1, 0.2))
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small study's store, its radii exported beside it."""
+    folder = tmp_path_factory.mktemp("study")
+    (folder / "study.yaml").write_text(
+        "name: small\nclassifiers: ['zoo:*']\nverifier: envelope\n"
+        "data: {source: mnist5k, split: test, indices: '0:10'}\n"
+    )
+    assert run(["run", str(folder / "study.yaml"), "--runner", "serial"]) == 0
+    assert run(["export", str(folder / "study.db"), "-o", str(folder / "radii.csv")]) == 0
+    return folder
+
+
+def test_stats_of_the_exported_table_are_those_of_the_store(study: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    said = []
+    for name in ("study.db", "radii.csv"):
+        capfd.readouterr()
+        for view in ("summary", "compare", "classes"):
+            assert run(["stats", view, str(study / name), "--eps", "0.02", "--json"]) == 0
+        said.append(capfd.readouterr().out)
+    assert said[0] == said[1]
+
+
+def test_a_report_of_the_exported_table(study: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert run(["report", str(study / "radii.csv"), "-o", str(page)]) == 0
+    assert "Read from a table, not from a store" in page.read_text()
+    assert run(["report", str(study / "radii.csv"), str(study / "study.db"), "-o", str(page)]) == 0
+
+
+def test_a_table_of_other_columns_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    other = tmp_path / "other.csv"
+    other.write_text("a;b\n1;2\n")
+    said = refused_here(capfd, "stats", other)
+    assert "expected the columns of radii export" in said
+    assert "semicolons" in said
+
+
+def test_the_report_of_a_distribution_is_that_of_its_store(tmp_path: Path) -> None:
+    import radii
+
+    net, data = radii.load_classifier(NET), radii.load_dataset("mnist5k")[:4]
+    for store in (tmp_path / "r.db", None):
+        dist = radii.distribution(net, data, verifier="envelope", store=store)
+        page = dist.report(tmp_path / "page.html", data=data).read_text()
+        assert "not known here" not in page
+        assert net.fingerprint[:16] in page
+        assert "proof by" in page
+        assert "data:image/png" in page  # witnesses
+        part = dist.select([0, 1]).report(tmp_path / "part.md").read_text()
+        assert "Made from arrays" not in part
+    bare = radii.Distribution.from_arrays(lower=[0.01], upper=[0.02], name="bare")
+    both = dist.report(tmp_path / "both.md", bare).read_text()
+    assert "Made from arrays" in both
+    assert net.name in both
+
+
+def test_a_distribution_from_memory_can_be_pickled() -> None:
+    import pickle
+
+    import radii
+
+    dist = radii.distribution(NET, radii.load_dataset("mnist5k")[:2], verifier="envelope")
+    again = pickle.loads(pickle.dumps(dist))
+    assert again.lower.tolist() == dist.lower.tolist()
+    assert again.source is None
+
+
+def planned(folder: Path, verifier: str, capfd: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    study = folder / "study.yaml"
+    study.write_text(
+        f"classifiers: [{NET}]\ndata: {{source: mnist5k, indices: '0'}}\n"
+        f"search: {{method: kbinary, grid: {{start: 0.01, stop: 0.02, step: 0.01}}}}\nverifier: {verifier}\n"
+    )
+    capfd.readouterr()
+    code = run(["run", str(study), "--dry-run"])
+    return code, capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("verifier", "said"),
+    [
+        ("{command: 'no-such-tool {network} {query}'}", "expected no-such-tool on the PATH or in "),
+        ("{command: './tool.sh {network} {query}'}", "expected the file ./tool.sh in "),
+        ("{command: 'bash other.sh {network} {query}'}", "expected the file other.sh in "),
+        ("{command: 'bash -c {network} {query}', cwd: nowhere}", "expected cwd to be a folder"),
+        ("{portfolio: [attack, {command: 'no-such-tool {network} {query}'}]}", "expected no-such-tool"),
+        ("{scripts: nowhere}", "expected VNN-COMP's scripts there"),
+    ],
+)
+def test_an_absent_command_is_refused_when_the_study_is_planned(
+    verifier: str, said: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code, err = planned(tmp_path, verifier, capfd)
+    assert code == 2
+    assert said in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_command_beside_the_study_file_is_found_from_anywhere(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = tmp_path / "tool.sh"
+    tool.write_text("#!/bin/sh\necho unsat\n")
+    tool.chmod(0o755)
+    monkeypatch.chdir(tmp_path.parent)
+    assert planned(tmp_path, "{command: './tool.sh {network} {query}'}", capfd)[0] == 0
+    assert run(["run", str(tmp_path / "study.yaml"), "--runner", "serial"]) == 0
+    assert run(["export", str(tmp_path / "study.db"), "--format", "json"]) == 0
+    assert json.loads(capfd.readouterr().out)[0]["lower"] == 0.02
+
+
+def test_tab_completion_names_commands_and_options() -> None:
+    import subprocess
+    import sys
+
+    for line, expected in (("radii st", {"status", "stats", "store"}), ("radii radius --ver", {"--verifier"})):
+        env = {"_RADII_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+        code = "from radii.cli.main import main; main()"
+        done = subprocess.run([sys.executable, "-c", code], env={**os.environ, **env}, capture_output=True, text=True)
+        assert set(done.stdout.split()) == expected
+
+
+def test_verifiers_fit_eighty_columns(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(["verifiers"]) == 0
+    assert max(map(len, capfd.readouterr().out.splitlines())) <= 80
+
+
+def test_help_shows_whole_summaries(capfd: pytest.CaptureFixture[str]) -> None:
+    for words in ([], ["store"], ["datasets"]):
+        assert run([*words, "--help"]) == 0
+        assert "..." not in capfd.readouterr().out.partition("Commands:")[2]
+
+
+def test_an_unknown_ending_of_a_report_is_refused(
+    study: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    said = refused_here(capfd, "report", study / "study.db", "-o", tmp_path / "report.htm")
+    assert "expected one of .html, .md, .pdf, .tex, got '.htm'; did you mean '.html'?" in said
+
+
+def test_one_unit_is_one_unit(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "s.yaml").write_text(f"classifiers: ['{NET}']\ndata: {{source: mnist5k, indices: '0'}}\n")
+    assert run(["run", str(tmp_path / "s.yaml"), "--dry-run"]) == 0
+    assert "s: 1 unit, 1 to do" in capfd.readouterr().out
+
+
+def test_a_store_is_named_after_the_study_file_as_the_help_says(study: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["run", "--help"]) == 0
+    assert "STUDY.db beside STUDY.yaml unless given" in " ".join(capfd.readouterr().out.split())
+    assert (study / "study.db").is_file()  # though its name: is small
+
+
+def test_a_summary_prints_as_a_table() -> None:
+    import radii
+
+    dist = radii.Distribution.from_arrays(lower=[0.01], upper=[0.02])
+    lines = str(dist.summary()).splitlines()
+    assert len(lines) == len(dist.summary().as_dict())
+    assert len({line.index(value) for line, (_, value) in zip(lines, dist.summary().table(), strict=True)}) == 1
+
+
+def test_only_public_names_are_listed() -> None:
+    import radii
+
+    assert dir(radii) == sorted(radii.__all__)
+
+
+def test_a_grid_radius_without_a_lower_end_is_not_closed() -> None:
+    import radii
+
+    net, data = radii.load_classifier(NET), radii.load_dataset("mnist5k")[:1]
+    found = radii.radius(net, data[0].x, data[0].label, verifier="attack", grid=[0.2, 0.9])
+    assert (found.lower, found.upper) == (None, 0.2)
+    assert found.status == "open"
+
+
+def test_a_report_does_not_deny_time_outs() -> None:
+    from radii.report.arrays import content_of
+    from radii.report.distribution import Distribution
+    from radii.report.tables import outcomes
+
+    done = Distribution.from_arrays(lower=[0.01], upper=[0.011], name="done")
+    still = Distribution.from_arrays(lower=[0.01], upper=[0.5], name="still")
+    assert "is not recorded" in outcomes(content_of([done, still])).note

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import shutil
+import textwrap
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from radii._html import cell
 from radii.errors import InputError
+
+PARTIAL = 3  # the exit code of work that ended before it was done
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -26,6 +33,13 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return "\n".join(lines)
 
 
+def fitted(text: str, indent: int = 4) -> str:
+    """A text as indented lines that fit the terminal (80 columns where there is none); words are never cut."""
+    width = max(40, shutil.get_terminal_size().columns)
+    lines = textwrap.wrap(text, width - indent, break_long_words=False, break_on_hyphens=False)
+    return textwrap.indent("\n".join(lines), " " * indent)
+
+
 def is_number(text: str) -> bool:
     """Whether a cell holds a number, a percentage, or nothing."""
     return text.rstrip("%").lstrip("-").replace(".", "", 1).replace("e-", "", 1).isdigit() or text == "-"
@@ -34,6 +48,11 @@ def is_number(text: str) -> bool:
 def emit_json(value: Any) -> None:
     """Print a value as JSON; an absent end is null."""
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def counted(number: int, what: str) -> str:
+    """A number with its noun: 1 unit, 2 units."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def note(text: str) -> None:
@@ -52,6 +71,40 @@ def sometimes(seconds: float = 3.0) -> Callable[[str], None]:
             note(text)
 
     return tell
+
+
+class Whole(TyperGroup):
+    """A group of commands whose --help shows the whole first sentence of each, not what fits one line."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        commands: list[tuple[str, Any]] = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [(name, " ".join((command.help or "").partition("\n\n")[0].split())) for name, command in commands]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+@dataclass
+class Ending:
+    """How a block of work ended."""
+
+    stopped: bool = False
+
+
+@contextmanager
+def stoppable() -> Iterator[Ending]:
+    """Ctrl-C ends the block, not the command, which goes on to say what is done."""
+    ending = Ending()
+    try:
+        yield ending
+    except KeyboardInterrupt:
+        ending.stopped = True
+
+
+def partial(done: str, store: str | None) -> int:
+    """The exit code of work that was stopped, after a line that says how much is done and how to go on."""
+    kept = f"kept in {store}: run the same command again to go on" if store else "--store FILE would keep them"
+    note(f"radii: partial: stopped, {done}; {kept}")
+    return PARTIAL
 
 
 def writable(folder: Path) -> Path:

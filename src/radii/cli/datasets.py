@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from radii.cli.console import emit_json, table
+from radii.cli.console import Whole, emit_json, table
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(cls=Whole, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 @app.callback(invoke_without_command=True)

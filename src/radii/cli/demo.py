@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from radii._html import cell
-from radii.cli.console import note, table, writable
+from radii.cli.console import PARTIAL, note, stoppable, table, writable
 
 if TYPE_CHECKING:
     from radii.data import Dataset
@@ -33,7 +33,7 @@ def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")] = Path("radii-demo"),
     inputs: Annotated[int, typer.Option(min=1, max=1000, help="How many test images.")] = 20,
     seconds: Annotated[float, typer.Option(help="CPU seconds for each image and network.")] = 1.0,
-) -> None:
+) -> int:
     """Find the radii of three small networks on embedded digits, and write a report, a table and pictures.
 
     \b
@@ -54,13 +54,21 @@ def demo(
         old.unlink()
     note(f"{len(nets)} networks x {len(data)} test images, up to {seconds:g} CPU seconds each")
     with Store(database) as store:
-        found = [api.distribution(net, data, store=store, seconds=seconds) for net in nets]
+        with stoppable() as ending:
+            for net in nets:
+                api.distribution(net, data, store=store, seconds=seconds)
+        content = gather([store], title="radii demo")
+        if content.empty:
+            raise KeyboardInterrupt  # nothing to show
+        found = [content.distributions[net.name] for net in nets if net.name in content.distributions]
         export(radii_frame(store), "csv", folder / "radii.csv")
         fooled = [_most_fragile(net, data, store) for net in nets]
-        write_page(gather([store], title="radii demo"), folder / "report.html", Options(data=(data,)))
+        write_page(content, folder / "report.html", Options(data=(data,)))
     written = ["report.html", "radii.csv", "demo.db", *_pictures(folder, found, fooled)]
     typer.echo(table(*_overview(found)))
-    typer.echo(f"\n{len(data)} images each; robust accuracy is [proven, not broken]: the truth lies between.")
+    typer.echo(
+        f"\n{max(map(len, found))} images each; robust accuracy is [proven, not broken]: the truth lies between."
+    )
     typer.echo(f"Of unseen digits, with 95 % confidence, the share that is robust at {_POINTS[0]:g} is")
     for dist in found:
         low, high = (float(limit) for limit in dist.guarantee(0.95).at(_POINTS[0]))
@@ -68,6 +76,10 @@ def demo(
     typer.echo(f"\nWritten to {folder}: {', '.join(written)}")
     typer.echo(_NEXT.rstrip().format(database=database))
     note(f"{time.perf_counter() - begun:.0f} s")
+    if not ending.stopped:
+        return 0
+    note(f"radii: partial: stopped, {sum(map(len, found))} of {len(nets) * len(data)} radii are done and shown")
+    return PARTIAL
 
 
 def _overview(found: list[Distribution]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:

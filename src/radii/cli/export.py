@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from radii.cli.console import note, writable
+from radii.cli.console import counted, note, writable
 
 FORMATS = ("csv", "parquet", "json", "vnnlib", "card")
 
@@ -45,7 +45,8 @@ def export(
             from radii.study.bundle import write_bundle
 
             count = write_bundle(opened, where, writable(output))
-            note(f"{count} queries in {output}: instances.csv, expected.csv, onnx/ and vnnlib/")
+            what = "query" if count == 1 else "queries"
+            note(f"{count} {what} in {output}: instances.csv, expected.csv, onnx/ and vnnlib/")
             return
         if format == "card":
             from radii.report.card import write_card
@@ -59,4 +60,4 @@ def export(
     if text is not None:
         typer.echo(text, nl=False)
     elif output is not None:
-        note(f"{len(frame)} rows in {output}")
+        note(f"{counted(len(frame), 'row')} in {output}")

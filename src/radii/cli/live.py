@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from radii.cli.console import note
+from radii.cli.console import counted, note
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -93,7 +93,7 @@ class Lines:
         self.tick()
 
     def idle(self, others: int) -> None:
-        self._say(f"waiting for {others} units that other processes compute")
+        self._say(f"waiting for {counted(others, 'unit')} of other processes")
 
     def tick(self) -> None:
         self._tally.tick()
@@ -119,7 +119,7 @@ class Screen:
 
     def idle(self, others: int) -> None:
         self._tally.tick()
-        self._draw(f"waiting for {others} units that other processes compute")
+        self._draw(f"waiting for {counted(others, 'unit')} of other processes")
 
     def tick(self) -> None:
         self._tally.tick()

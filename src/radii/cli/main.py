@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from radii import __version__
 from radii._check import choice
+from radii.cli.console import PARTIAL, Whole
 from radii.errors import InputError, RadiiError, StoreError
 
 # Command -> the module in radii.cli that holds it, in the order of `radii --help`. A module offers either a function
@@ -40,12 +40,12 @@ COMMANDS = {
     "architectures": "architectures",
 }
 
-BAD_INPUT, PARTIAL = 2, 3
+BAD_INPUT = 2
 # Typer carries its own click since 0.20 or so; the base of its usage errors is found, not imported.
 _Usage: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 
-class Commands(TyperGroup):
+class Commands(Whole):
     """A group whose commands are imported when they are asked for, so that `radii` starts fast."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -88,7 +88,6 @@ def _root(
 app = typer.Typer(
     cls=Commands,
     name="radii",
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from radii.cli.console import note, table
+from radii.cli.console import counted, note, partial, stoppable, table
 from radii.cli.options import DataOption, data_options, domain_of, grid_of, positions, preprocessing, property_of, sizes
 from radii.errors import InputError
 
@@ -48,7 +48,7 @@ def radius(
         Path | None, typer.Option(help="Write evidence for radii check: a file, or a folder for several inputs.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON with the columns of radii export.")] = False,
-) -> None:
+) -> int:
     """How far can this input move before the network changes its mind?
 
     \b
@@ -75,7 +75,7 @@ def radius(
     asked |= {"grid": grid_of(grid), "verifier": verifier, "seed": seed, "evidence": evidence is not None}
     work = api.measurement(net, **asked)
     with open_store(store or ":memory:") as opened:
-        with shown(None, len(chosen), net.name) as tell:
+        with stoppable() as ending, shown(None, len(chosen), net.name) as tell:
             work.kept(chosen.instances, opened, tell)
         keys = tuple(work.unit(instance).key for instance in chosen)
         frame = radii_frame(opened, Selection(key=keys))
@@ -83,10 +83,11 @@ def radius(
             _write(evidence, list(opened.records(Selection(key=keys))))
     if json:
         typer.echo(export(frame, "json"), nl=False)
-        return
-    plain = frame[list(_SHOWN)].astype(object).where(frame[list(_SHOWN)].notna(), None)
-    typer.echo(f"{net.name} on {chosen.name} {chosen.split}, {prop}, {norm}")
-    typer.echo(table(_SHOWN, plain.to_numpy().tolist()))
+    else:
+        plain = frame[list(_SHOWN)].astype(object).where(frame[list(_SHOWN)].notna(), None)
+        typer.echo(f"{net.name} on {chosen.name} {chosen.split}, {prop}, {norm}")
+        typer.echo(table(_SHOWN, plain.to_numpy().tolist()))
+    return partial(f"{len(frame)} of {counted(len(chosen), 'input')} done", store) if ending.stopped else 0
 
 
 def _write(target: Path, records: list[RadiusRecord]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from radii.cli.console import note
+from radii.cli.console import counted, note
 from radii.cli.options import DataOption, data_options
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ FORMATS = {"html": ".html", "md": ".md", "pdf": ".pdf", "latex-tables": ".tex"}
 
 
 def report(
-    stores: Annotated[list[str], typer.Argument(help="Files or URLs of stores; several are compared.")],
+    stores: Annotated[list[str], typer.Argument(help="Files or URLs of stores, or CSV files; several are compared.")],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write; report.html unless given.")
     ] = None,
@@ -53,7 +53,9 @@ def report(
 
     level(confidence)
     endings = {ending: name for name, ending in FORMATS.items()}
-    kind = choice(format or (endings.get(output.suffix, "html") if output else "html"), "--format", FORMATS)
+    if output is not None and format is None:
+        choice(output.suffix, "--output: ending", endings)
+    kind = choice(format or endings[output.suffix if output else ".html"], "--format", FORMATS)
     target = output or Path("report" + FORMATS[kind])
     if target.is_dir() or not target.parent.is_dir():
         raise InputError(f"--output: expected a file in an existing folder, got {target}")
@@ -70,17 +72,21 @@ def report(
         note(f"alarm: {line}")
     if content.empty:
         note("no finished radius in these stores: the report says so, and nothing else")
-    note(f"{target}: {len(content.series)} networks, {target.stat().st_size / 1e6:.2f} MB")
+    note(f"{target}: {counted(len(content.series), 'network')}, {target.stat().st_size / 1e6:.2f} MB")
 
 
 def _selection(stores: list[str], studies: list[str], classifiers: list[str]) -> Selection:
     """The selection of these names; one that none of the stores has is refused with the nearest."""
     from radii._check import choice
     from radii.report.content import opened
+    from radii.report.sheets import is_sheet, sheet_series
     from radii.store import Selection
 
     known: dict[str, list[str]] = {"--study": [], "--classifier": []}
     for address in stores:
+        if is_sheet(address):
+            known["--classifier"] += (str(one.question["classifier"]) for one in sheet_series(address))
+            continue
         with opened(address) as store:
             known["--study"] += store.studies()
             known["--classifier"] += (one.name for one in store.classifiers())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from radii.cli.console import note, sometimes, table
+from radii.cli.console import PARTIAL, counted, note, sometimes, table
 from radii.errors import InputError, RunnerError, StoreError
 
 if TYPE_CHECKING:
@@ -22,13 +22,11 @@ if TYPE_CHECKING:
     from radii.study.plan import Plan
     from radii.study.run import Summary
 
-PARTIAL = 3
-
 
 def run(
     study: Annotated[Path, typer.Argument(help="Study file (YAML), see docs/study.md.")],
     store: Annotated[
-        str | None, typer.Option(help="File or postgresql:// URL; NAME.db beside the study file unless given.")
+        str | None, typer.Option(help="File or postgresql:// URL; STUDY.db beside STUDY.yaml unless given.")
     ] = None,
     runner: Annotated[str, typer.Option(help="local, ray or serial.")] = "local",
     workers: Annotated[int | None, typer.Option(min=1, help="Local worker processes; one a core unless given.")] = None,
@@ -113,12 +111,13 @@ def _announce(plan: Plan, store: Store, todo: int, workers: int) -> None:
     from radii.study.describe import plan_lines
     from radii.study.estimate import forecast
 
-    note(f"{plan.name}: {len(plan.works)} units, {todo} to do, in {store.where}")
+    note(f"{plan.name}: {counted(len(plan.works), 'unit')}, {todo} to do, in {store.where}")
     for line in plan_lines(plan):
         note(f"  {line}")
     found = forecast(plan, store, workers) if todo else None
     if found is not None and found.seconds is not None:
-        note(f"  about {span(found.seconds)} on {workers} workers, from {found.samples} similar units")
+        alike = counted(found.samples, "similar unit")
+        note(f"  about {span(found.seconds)} on {counted(workers, 'worker')}, from {alike}")
 
 
 def _command() -> str:
@@ -140,14 +139,15 @@ def _report(summary: Summary, where: str, json: bool) -> int:
     for alarm in summary.alarms:
         note(f"alarm: {alarm.classifier}, {alarm.dataset} input {alarm.index}: {alarm.message}")
     if summary.complete:
-        note(f"done: {summary.done} units now, {summary.known + summary.theirs} before or by others, in {where}")
+        before = summary.known + summary.theirs
+        note(f"done: {counted(summary.done, 'unit')} now, {before} before or by others, in {where}")
         return 0
     left = summary.planned - summary.known - summary.theirs - summary.done
     what = [summary.trouble] if summary.trouble else []
-    what += [f"{left} units are left"] if summary.stopped else []
-    what += [f"{len(summary.failures)} units failed"] if summary.failures else []
-    what += [f"{len(summary.alarms)} contradictions (radii check {where})"] if summary.alarms else []
-    note(f"radii: partial: {', '.join(what)}; {summary.done} units were stored in {where}; {again}")
+    what += [f"{counted(left, 'unit')} left"] if summary.stopped else []
+    what += [f"{counted(len(summary.failures), 'unit')} failed"] if summary.failures else []
+    what += [f"{counted(len(summary.alarms), 'contradiction')} (radii check {where})"] if summary.alarms else []
+    note(f"radii: partial: {', '.join(what)}; {counted(summary.done, 'unit')} stored in {where}; {again}")
     return PARTIAL
 
 
@@ -176,11 +176,13 @@ def _foretell(plan: Plan, where: str, workers: int | None, retry: bool, json: bo
         typer.echo(line)
     rows = [(name, count, found.done[name], found.missing[name]) for name, count in plan.counts().items()]
     typer.echo("\n" + table(("classifier", "units", "done", "to do"), rows))
-    typer.echo(f"\n{plan.name}: {len(plan.works)} units, {found.total} to do, in {where}")
+    typer.echo(f"\n{plan.name}: {counted(len(plan.works), 'unit')}, {found.total} to do, in {where}")
     if plan.skipped:
-        typer.echo(f"{plan.skipped} inputs are left out: their label is the target")
+        typer.echo(f"{counted(plan.skipped, 'input')} left out: the label is the target")
     if found.seconds is not None:
-        typer.echo(f"about {span(found.seconds)} on {many} workers, from {found.samples} similar units")
+        typer.echo(
+            f"about {span(found.seconds)} on {counted(many, 'worker')}, from {counted(found.samples, 'similar unit')}"
+        )
     elif found.total:
         typer.echo("no estimate: nothing similar is finished yet")
     if found.most is not None and found.total:

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from radii.cli.console import emit_json, note
+from radii.cli.console import PARTIAL, counted, emit_json, note, partial, stoppable
 from radii.errors import InputError
 
 if TYPE_CHECKING:
     from radii.data import Dataset
     from radii.stats.sample_sizes import Plan
+    from radii.store import Store
     from radii.study.measure import Measurement
-
-PARTIAL = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,8 +98,11 @@ def _fixed(asked: Request, work: Measurement, everything: Dataset, json: bool) -
     count = asked.inputs or plan_of(asked, len(everything)).n
     drawn = _askable(draw(everything, count, asked.options["seed"]), asked.target)
     note(f"{len(drawn)} of {len(everything)} inputs of {everything.name} {everything.split}, drawn at random")
-    with open_store(asked.store or ":memory:") as store, shown(None, len(drawn), work.classifier.name) as tell:
-        found = work.kept(drawn.instances, store, tell)
+    with open_store(asked.store or ":memory:") as store:
+        with stoppable() as ending, shown(None, len(drawn), work.classifier.name) as tell:
+            found = work.kept(drawn.instances, store, tell)
+        if ending.stopped:
+            return _stopped(asked, work, drawn, store)
     dist = api.gathered(drawn, found, work.classifier.name)
     promise = dist.guarantee(
         asked.confidence,
@@ -130,8 +132,11 @@ def _sequential(asked: Request, work: Measurement, everything: Dataset, json: bo
         eps=asked.eps, width=2 * asked.error, confidence=asked.confidence, evidence=kind, about=about(asked.target)
     )
     drawn = _askable(draw(everything, asked.inputs or len(everything), asked.options["seed"]), asked.target)
-    with open_store(asked.store or ":memory:") as store, shown(None, len(drawn), work.classifier.name) as tell:
-        found, watch = watched(work, drawn, store, watch, tell)
+    with open_store(asked.store or ":memory:") as store:
+        with stoppable() as ending, shown(None, len(drawn), work.classifier.name) as tell:
+            found, watch = watched(work, drawn, store, watch, tell)
+        if ending.stopped:
+            return _stopped(asked, work, drawn, store)
     facts = {"n": watch.draws, "low": watch.low, "high": watch.high, "reached": watch.done, "evidence": kind}
     _tell(asked, work, drawn[: len(found)], {**facts, "sentence": watch.sentence()}, json)
     if watch.done:
@@ -143,6 +148,23 @@ def _sequential(asked: Request, work: Measurement, everything: Dataset, json: bo
         f"{2 * asked.error:g} was asked; {why} or a larger --error"
     )
     return PARTIAL
+
+
+def _stopped(asked: Request, work: Measurement, drawn: Dataset, store: Store) -> int:
+    """What a stopped run has measured: shares of the sample, and no guarantee, which the whole sample would give."""
+    from radii.report.content import gather
+    from radii.store import Selection
+
+    keys = tuple(work.unit(instance).key for instance in drawn)
+    known = gather([store], Selection(key=keys)).series
+    done = len(known[0].dist) if known else 0
+    if known:
+        low, high = known[0].dist.robust_accuracy(asked.eps)
+        typer.echo(
+            f"{work.classifier.name}: of the {counted(done, 'input')} measured so far {low:.1%} are proven robust at "
+            f"{asked.eps:g} and {high:.1%} are not broken; nothing follows yet for unseen inputs."
+        )
+    return partial(f"{done} of {counted(len(drawn), 'input')} done", asked.store)
 
 
 def about(target: str | None) -> str:

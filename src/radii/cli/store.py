@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from radii.cli.console import emit_json, note, table
+from radii.cli.console import Whole, counted, emit_json, note, table
 
 app = typer.Typer(
+    cls=Whole,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -43,7 +44,7 @@ def merge(
     with ExitStack() as stack:
         others = [stack.enter_context(open_store(source, create=False)) for source in sources]
         done = join(stack.enter_context(open_store(target)), others)
-    note(f"{done.added} units added, {done.known} were there already")
+    note(f"{counted(done.added, 'unit')} added, {done.known} were there already")
     for old, new in done.renamed.items():
         note(f"classifier {old!r} is another network in {target}: it is now {new!r}")
     for alarm in done.alarms:

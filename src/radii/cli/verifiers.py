@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from radii.cli.console import emit_json, table
-
-if TYPE_CHECKING:
-    from radii.verifiers.catalogue import Entry
+from radii.cli.console import emit_json, fitted, table
 
 
 def verifiers(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
@@ -19,7 +16,7 @@ def verifiers(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
     \b
     Example:
       radii verifiers
-      radii radius zoo:mnist5k-standard --data mnist5k --verifier attack --grid 0.001:0.1:0.002
+      radii radius zoo:mnist5k-standard --data mnist5k --index 0:20 --verifier envelope
     """
     from radii.verifiers.catalogue import available
     from radii.verifiers.command import TEMPLATES
@@ -30,14 +27,15 @@ def verifiers(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
     if json:
         emit_json([{**asdict(e), "properties": takes.get(e.name.split()[0], {})} for e in found])
         return
-    rows = [(e.name, "yes" if e.here else "no", e.proves, e.needs, e.summary, _get(e)) for e in found]
-    typer.echo(table(("verifier", "here", "can say", "needs", "what it is", "how to get it"), rows))
+    rows = [(entry.name, "yes" if entry.here else "no", entry.proves) for entry in found]
+    lines = table(("verifier", "here", "can say"), rows).splitlines()
+    typer.echo(lines[0])
+    for line, entry in zip(lines[1:], found, strict=True):
+        typer.echo(line)
+        typer.echo(fitted(entry.summary))
+        if not entry.here and entry.install:
+            typer.echo(fitted(f"to get it: {entry.install}"))
     kinds = list(takes["native"])
     able = [(name, *(row[kind] or "–" for kind in kinds)) for name, row in takes.items() if name not in TEMPLATES]
     typer.echo("\nThe norms in which each takes a property (networks of affine operators and ReLU):")
     typer.echo(table(("verifier", *kinds), able))
-
-
-def _get(entry: Entry) -> str:
-    """The line that installs what is missing."""
-    return "" if entry.here else entry.install

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +13,15 @@ import numpy as np
 
 from radii._check import choice, epsilon
 from radii.errors import InputError
-from radii.report.content import Content, Series, natural
+from radii.report.content import Content, Part, Series, gather, named, natural
 from radii.report.distribution import Distribution
 from radii.stats._arrays import level
-from radii.store import QUESTION
+from radii.store import QUESTION, Store
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from radii.data import Dataset
 
 ENDINGS = {".html": "html", ".md": "md", ".pdf": "pdf", ".tex": "latex-tables"}
 ORIGIN = "Made from arrays, not from a store: networks, data, proofs and hardware are not known here."
@@ -31,6 +34,7 @@ def write_report(
     eps: Any = None,
     confidence: float = 0.95,
     title: str = "Robustness report",
+    data: Dataset | Sequence[Dataset] = (),
 ) -> Path:
     """Write the report in the format of the file's ending and give its path back."""
     from radii.report import documents
@@ -39,12 +43,32 @@ def write_report(
     level(confidence)
     target = Path(path)
     choice(target.suffix, "report file: ending", ENDINGS)
-    options = Options(eps=None if eps is None else epsilon(eps), confidence=confidence)
+    sets = tuple(data) if isinstance(data, (list, tuple)) else (data,)
+    options = Options(eps=None if eps is None else epsilon(eps), confidence=confidence, data=sets)
     return documents.write(content_of(dists, title), target, ENDINGS[target.suffix], options)
 
 
 def content_of(dists: Sequence[Distribution], title: str = "Robustness report") -> Content:
-    """The content of distributions alone: one row an input each."""
+    """The content of distributions: what their stores say of those that have one, rows alone of the others."""
+    stored: dict[int | str, Part] = {}
+    for dist in dists:
+        if dist.source is None or dist.keys is None:
+            continue
+        name = id(dist.source) if isinstance(dist.source, Store) else str(dist.source)
+        known = stored[name].keys if name in stored else frozenset()
+        stored[name] = Part(dist.source, keys=known | frozenset(dist.keys.tolist()))
+    bare = [dist for dist in dists if dist.source is None or dist.keys is None]
+    if not stored:
+        return _unsourced(bare, title)
+    content = gather(stored.values(), title=title)
+    names = max((dist.class_names for dist in dists), key=len)
+    if bare:
+        content = replace(content, series=content.series + _unsourced(bare, title).series, origin=ORIGIN)
+    return named(content, names)
+
+
+def _unsourced(dists: Sequence[Distribution], title: str = "Robustness report") -> Content:
+    """The content of distributions that come from no store: one row an input each."""
     if not dists or any(len(dist) == 0 for dist in dists):
         raise InputError("report: expected distributions with at least one input each, got an empty one")
     names = [dist.name or "radii" for dist in dists]
@@ -54,7 +78,7 @@ def content_of(dists: Sequence[Distribution], title: str = "Robustness report") 
     for dist, name in zip(dists, names, strict=True):
         dist._one_row_each("report")
         question: dict[str, Any] = dict.fromkeys(QUESTION, "–") | {"classifier": name, "property_parameters": "{}"}
-        found.append(Series(name, "", question, _rows(dist, name), dist))
+        found.append(Series(name, "", question, rows_of(dist, name), dist))
     found.sort(key=lambda one: natural(one.name))
     class_names = max((dist.class_names for dist in dists), key=len)
     return Content(tuple(found), (), class_names, title, ORIGIN)
@@ -74,7 +98,7 @@ def small_curve(dist: Distribution) -> str:
     return f'<img alt="robust accuracy against ε" src="data:image/png;base64,{coded}">'
 
 
-def _rows(dist: Distribution, name: str) -> pd.DataFrame:
+def rows_of(dist: Distribution, name: str) -> pd.DataFrame:
     """The rows of a distribution under the names of the results table, as far as they are known."""
     import pandas as pd
 

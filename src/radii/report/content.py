@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Part:
-    """One study of a store, where only that is meant."""
+    """One study of a store, or the units with these keys, where only those are meant."""
 
     store: str | Path | Store
     study: str = ""
+    keys: frozenset[str] = frozenset()
 
     def within(self, where: Selection | None) -> Selection:
         """The selection inside this study."""
@@ -93,20 +94,26 @@ def gather(
     class_names: Sequence[str] = (),
     title: str = "Robustness report",
 ) -> Content:
-    """The content of stores, which must exist; `where` picks some of their radii."""
+    """The content of stores, and of CSV files, which must exist; `where` picks some of their radii."""
+    from radii.report import sheets
+
     known: list[Facts] = []
     found: list[Series] = []
-    for address in stores:
-        part = address if isinstance(address, Part) else Part(address)
+    parts = [address if isinstance(address, Part) else Part(address) for address in stores]
+    for part in parts:
         asked = part.within(where)
+        if sheets.is_sheet(part.store):
+            found += sheets.sheet_series(str(part.store), asked)
+            continue
         with opened(part.store) as store:
             known.append(facts(store, asked.study))
-            series = _series(store, asked, tuple(class_names))
+            series = _series(store, asked, part.keys, tuple(class_names))
             found += (replace(one, source=part.store, study=part.study) for one in series)
-    if not known:
+    if not parts:
         raise StoreError("report: expected at least one store, got none")
     found.sort(key=lambda one: natural(one.name))
-    return Content(tuple(_named(found)), tuple(known), tuple(class_names), title)
+    origin = sheets.ORIGIN if any(sheets.is_sheet(part.store) for part in parts) else ""
+    return Content(tuple(_named(found)), tuple(known), tuple(class_names), title, origin)
 
 
 def natural(name: str) -> list[tuple[int, str]]:
@@ -133,16 +140,24 @@ def opened(address: str | Path | Store) -> AbstractContextManager[Store]:
     return nullcontext(address) if isinstance(address, Store) else open_store(address, create=False)
 
 
-def _series(store: Store, where: Selection | None, class_names: tuple[str, ...]) -> Iterator[Series]:
+def _series(
+    store: Store, where: Selection | None, keys: frozenset[str], class_names: tuple[str, ...]
+) -> Iterator[Series]:
     frame = ends_in_order(radii_frame(store, where), store.where)
-    if frame.empty:
-        return
+    if keys:
+        frame = frame[frame["key"].isin(keys)].reset_index(drop=True)
+    if not frame.empty:
+        yield from grouped(frame, store.where, class_names)
+
+
+def grouped(frame: pd.DataFrame, where: str, class_names: tuple[str, ...]) -> Iterator[Series]:
+    """One series a network and question in rows of `radii_frame` from one place."""
     # Equal questions that differ in search parameters or versions only become runs of their own.
     run = frame.groupby([*QUESTION, "index", "target"], dropna=False, sort=False).cumcount()
     for key, rows in frame.groupby([*QUESTION, run], dropna=False, sort=False):
         question = {name: _plain(value) for name, value in zip((*QUESTION, "run"), key, strict=True)}
         question["run"] += 1
-        yield _one(store.where, question, rows.reset_index(drop=True), class_names)
+        yield _one(where, question, rows.reset_index(drop=True), class_names)
 
 
 def _one(store: str, question: dict[str, Any], rows: pd.DataFrame, class_names: tuple[str, ...]) -> Series:

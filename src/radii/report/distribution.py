@@ -12,6 +12,8 @@ from radii._html import table
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from radii.store import Store
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Distribution(stats.Distribution):
@@ -22,6 +24,13 @@ class Distribution(stats.Distribution):
     0.6666666666666666
     """
 
+    source: str | Path | Store | None = None  # the store that the keys are of
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is copied to another process: an open store is not."""
+        address = self.source if isinstance(self.source, (str, Path)) else None
+        return {**self.__dict__, "source": address}
+
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Axes with the robust-accuracy curve; options are `confidence` (draws the guarantee band) and `among`."""
         from radii.report.figures import robust_accuracy_curve
@@ -31,8 +40,8 @@ class Distribution(stats.Distribution):
     def report(self, path: str | Path, *others: Distribution, **options: Any) -> Path:
         """Write a report of this distribution, beside others if given, and give its path back.
 
-        The ending chooses the format: .html, .md, .pdf or .tex. Options are `eps`, `confidence` and `title`. Pictures
-        of witnesses need a store: `radii report STORE`.
+        The ending chooses the format: .html, .md, .pdf or .tex. Options are `eps`, `confidence`, `title`, and `data`
+        for pictures of inputs beside their witnesses. What radii measured is shown as `radii report` shows it.
         """
         from radii.report.arrays import write_report
 

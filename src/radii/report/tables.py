@@ -81,7 +81,7 @@ def quality(content: Content) -> Table:
 def outcomes(content: Content) -> Table:
     """How many radii are closed, open or unsolved, and what stopped the search."""
     headers = ("network", "closed", "open", "robust", "unsolved", "misclassified", "time-outs", "memory", "cancelled")
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for one in content.series:
         found = one.dist.summary()
         stops = (int(one.rows[name].sum()) if name in one.rows else "–" for name in _STOPS)
@@ -92,8 +92,14 @@ def outcomes(content: Content) -> Table:
         for reason, count in facts.reasons.items():
             reasons[reason] = reasons.get(reason, 0) + count
     told = ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items()))
-    note = f"Queries without an answer, by reason: {told}." if told else "No query was left without an answer."
-    note = note if content.facts else "What stopped the search is not recorded here."
+    stopped = sum(cell for row in rows for cell in row[6:9] if isinstance(cell, int))
+    still = sum(row[2] + row[4] for row in rows)  # open and unsolved
+    if told:
+        note = f"Queries without an answer, by reason: {told}."
+    elif stopped or still or not content.facts:
+        note = "Why single queries had no answer is not recorded here."
+    else:
+        note = "No query was left without an answer."
     return Table("Time-outs and their causes", (*headers, "CPU s"), tuple(rows), note)
 
 

@@ -57,7 +57,8 @@ class Case:
             upper=machine.upper,
             proof=None if machine.lower is None else self.answers[machine.low].proof,
             witness=None if machine.upper is None else self.answers[machine.high].witness,
-            tolerance=grid.step_at(max(0, machine.low)),
+            # Below the first ε nothing was asked: without a proof there is no step that the ends could be within.
+            tolerance=grid.step_at(machine.low) if machine.low >= 0 else 0.0,
             critical_termination=machine.critical_termination,
         )
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from radii.stats.comparison import Comparison
 
-_ROWS = ("lower", "upper", "label", "correct", "target", "status", "ids", "cpu_seconds", "wall_seconds")
+_ROWS = ("lower", "upper", "label", "correct", "target", "status", "ids", "cpu_seconds", "wall_seconds", "keys")
 
 
 class RobustAccuracy(NamedTuple):
@@ -60,7 +60,8 @@ class Distribution:
     """Radii of n inputs as intervals; build it with `Distribution.from_arrays`.
 
     `lower` and `upper` hold NaN for an absent end; `label` and `target` hold -1 where there is none (a target of
-    -1 means any other class). A misclassified input has radius 0 whatever its ends say.
+    -1 means any other class). A misclassified input has radius 0 whatever its ends say. `keys` names the stored unit
+    of each row, where there is one.
     """
 
     lower: FloatArray
@@ -72,6 +73,7 @@ class Distribution:
     ids: npt.NDArray[np.str_] | None = None
     cpu_seconds: FloatArray | None = None
     wall_seconds: FloatArray | None = None
+    keys: npt.NDArray[np.str_] | None = None
     name: str = ""
     class_names: tuple[str, ...] = ()
 
@@ -105,7 +107,7 @@ class Distribution:
         for key in ("cpu_seconds", "wall_seconds"):
             if details.get(key) is not None:
                 details[key] = column(details[key], key, n)
-        ids = details.pop("ids", None)
+        ids, keys = details.pop("ids", None), details.pop("keys", None)
         details["class_names"] = tuple(map(str, details.pop("class_names", None) or ()))
         return cls(
             lower=low,
@@ -114,7 +116,8 @@ class Distribution:
             correct=right,
             target=np.full(n, ANY_TARGET) if target is None else integers(target, "target", n, ANY_TARGET),
             status=derive_status(low, high, right, tolerance) if status is None else _status(status, right),
-            ids=None if ids is None else _ids(ids, n),
+            ids=None if ids is None else _texts(ids, "ids", n),
+            keys=None if keys is None else _texts(keys, "keys", n),
             **details,
         )
 
@@ -222,10 +225,10 @@ def _status(values: Sequence[str], correct: BoolArray) -> npt.NDArray[np.str_]:
     return np.where(correct, array, "misclassified")
 
 
-def _ids(values: Any, n: int) -> npt.NDArray[np.str_]:
+def _texts(values: Any, name: str, n: int) -> npt.NDArray[np.str_]:
     array = np.asarray(values).astype(np.str_)
     if array.shape != (n,):
-        raise InputError(f"ids: expected {n} values, one per instance, got an array of shape {array.shape}")
+        raise InputError(f"{name}: expected {n} values, one per instance, got an array of shape {array.shape}")
     return array
 
 

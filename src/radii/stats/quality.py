@@ -58,6 +58,12 @@ class Quality:
         """The measures as rows of text, "-" where the data do not say."""
         return [(f.name.replace("_", " "), _text(getattr(self, f.name))) for f in fields(self)]
 
+    def __str__(self) -> str:
+        """The table, one measure a line."""
+        rows = self.table()
+        width = max(len(name) for name, _ in rows)
+        return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
+
 
 def quality(
     lower: FloatArray,

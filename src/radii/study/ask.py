@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any, TypedDict, cast
 
 from radii._check import SEEDS, choice, nearest, number, whole
@@ -115,9 +116,9 @@ class Ask:
 
     def decider(self) -> Decider:
         """The verifier that was asked for; one that is made by name gets the seed."""
-        from radii.verifiers.catalogue import make
+        from radii.verifiers.catalogue import located, make
 
-        made = make(self.verifier)
+        made = located(make(self.verifier), Path.cwd())
         made = seeded(made, self.seed) if made is not self.verifier else made
         return recording(made) if self.evidence else made
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from radii.decide import Decider
 from radii.models.classifier import Classifier
-from radii.problem import Instance, Radius, Status
+from radii.problem import Instance, Radius
 from radii.search import direct, in_batches
 from radii.store import ClassifierRecord, Environment, InstanceRecord, QueryRecord, RadiusRecord, Selection, Store, Unit
 from radii.study.ask import Ask
 
 T = TypeVar("T")
 Progress = Callable[[int, Radius], None]
-_BATCH = 32  # inputs that share batches, and that a killed run loses at most
+_BATCH = 32  # inputs that share batches
+_PATIENCE = 0.5  # seconds between two writes: one for each input would cost quick verifiers more than the radii
 _KEYS = 500  # keys looked up in one query
 
 
@@ -37,7 +39,7 @@ class Measurement:
         return [radius for part in _parts(instances, _BATCH) for radius in self._solve(part, count)]
 
     def kept(self, instances: Sequence[Instance], store: Store, progress: Progress | None = None) -> list[Radius]:
-        """Like `radii`; finished work is stored, batch by batch, and what the store holds is taken from there."""
+        """Like `radii`; each is stored as it ends, whatever ends the rest, and what is stored is not done again."""
         self._check(instances)
         units = [self.unit(instance) for instance in instances]
         todo = {unit.key for unit in store.pending(units)}
@@ -47,10 +49,19 @@ class Measurement:
         # Equal inputs have equal keys: each is done once.
         work = {unit.key: (unit, inst) for unit, inst in zip(units, instances, strict=True) if unit.key in todo}
         for part in _parts(list(work.values()), _BATCH):
-            found = self._solve([instance for _, instance in part], count)
-            store.put_many([self._record(u, r, environment) for (u, _), r in zip(part, found, strict=True)])
+            self._keep(part, store, environment, count)
         known = _stored(store, [unit.key for unit in units])
         return [known[unit.key] for unit in units]
+
+    def _keep(
+        self, part: Sequence[tuple[Unit, Instance]], store: Store, environment: Environment, count: _Count
+    ) -> None:
+        def keep(place: int, radius: Radius) -> None:
+            keeper.add(self._record(part[place][0], radius, environment))
+
+        with _Keeper(store) as keeper:
+            count.keep = keep
+            self._solve([instance for _, instance in part], count)
 
     def unit(self, instance: Instance) -> Unit:
         """The stored name of one piece of work."""
@@ -85,7 +96,7 @@ class Measurement:
                 ask.budget,
                 tolerance=ask.tolerance,
                 limit=ask.limit,
-                progress=count.improved,
+                progress=count.ended,
             )
         for place, radius in enumerate(found):
             count.ended(place, radius)
@@ -97,23 +108,47 @@ class _Count:
 
     def __init__(self, progress: Progress | None) -> None:
         self.progress = progress
+        self.keep: Callable[[int, Radius], None] | None = None
         self.finished = 0
         self._seen: set[int] = set()
 
     def begin(self) -> None:
         self._seen.clear()
 
-    def improved(self, place: int, radius: Radius) -> None:
-        if radius.status in (Status.CLOSED, Status.MISCLASSIFIED, Status.ROBUST):
-            self.ended(place, radius)
-
     def ended(self, place: int, radius: Radius) -> None:
         if place in self._seen:
             return
         self._seen.add(place)
         self.finished += 1
+        if self.keep is not None:
+            self.keep(place, radius)
         if self.progress is not None:
             self.progress(self.finished, radius)
+
+
+class _Keeper:
+    """Writes records to a store as they come, several at once where they come quickly; the end writes the rest."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._waiting: list[RadiusRecord] = []
+        self._written = time.monotonic()
+
+    def add(self, record: RadiusRecord) -> None:
+        self._waiting.append(record)
+        if time.monotonic() - self._written >= _PATIENCE:
+            self._write()
+
+    def _write(self) -> None:
+        self.store.put_many(self._waiting)
+        self._waiting = []
+        self._written = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._write()
 
 
 def _parts(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:

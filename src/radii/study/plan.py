@@ -20,6 +20,7 @@ from radii.study.ask import Ask, recording, seeded
 from radii.study.file import PropertyPart, SearchPart, StudyFile, read_study
 from radii.study.patterns import Tell
 from radii.study.sources import Source, classifiers, inputs, settled
+from radii.study.sources import located as beside
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +82,7 @@ def resolve(study: StudyFile, base: Path, tell: Tell | None = None) -> Plan:
     """The plan of a study whose relative paths start at `base`; `tell` hears what takes long."""
     bodies = [settled(part, base) for part in study.data]
     selections = [_Inputs.of(body, study.seed) for body in bodies]
-    asked = list(_asks(study))
+    asked = list(_asks(study, base))
     works: dict[str, Work] = {}
     skipped, alarms = 0, [line for chosen in selections for line in chosen.data.alarms]
     for source, classifier in classifiers(study.classifiers, base, tell):
@@ -128,12 +129,14 @@ def _record(source: Source, classifier: Classifier) -> ClassifierRecord:
     )
 
 
-def _asks(study: StudyFile) -> Iterator[tuple[PropertyPart, Ask, Decider]]:
-    from radii.verifiers.catalogue import make
+def _asks(study: StudyFile, base: Path) -> Iterator[tuple[PropertyPart, Ask, Decider]]:
+    from radii.verifiers.catalogue import located, make
 
     budget = Budget(**study.budget.values())
     for part, norm, search, verifier in product(study.property, study.norm, study.search, study.verifier):
-        decider = make(verifier)
+        if isinstance(verifier, dict) and isinstance(verifier.get("scripts"), str):
+            verifier = {**verifier, "scripts": str(beside(verifier["scripts"], base))}
+        decider = located(make(verifier), base)
         if not (isinstance(verifier, dict) and "seed" in verifier):
             decider = seeded(decider, study.seed)
         if study.evidence:

@@ -9,7 +9,6 @@ witness.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +28,6 @@ from radii.verifiers.encode import unsupported
 if TYPE_CHECKING:
     from radii.verifiers.milp import Milp, Work
 
-Progress = Callable[[Radius], None] | None
-
 
 class Measurement:
     """The state of one measurement: the interval so far and what is left of the budget."""
@@ -48,11 +45,9 @@ class Measurement:
         self.note = ""
         # Towards one target an input that a third class wins is measured all the same.
         self.prediction = int(np.argmax(classifier.reference(query.instance.x[None])[0]))
-        self.progress: Progress = None
 
-    def run(self, progress: Progress = None) -> Radius:
-        """The radius; `progress` sees each improvement."""
-        self.progress = progress
+    def run(self) -> Radius:
+        """The radius."""
         question = ask(self.classifier, self._at(self.top), ("linf", "l1"), unsupported)
         if question.obstacle:
             return Radius(tolerance=self.tolerance, limit=self.limit, note=question.obstacle, cost=self._cost())
@@ -187,7 +182,6 @@ class Measurement:
             if self.lower is not None and witness.distance <= self.lower and not self._real(witness):
                 # Float32 rounding breaks it just inside what is proven over the reals: report what holds for both.
                 self.lower = math.nextafter(witness.distance, 0.0) if witness.distance > 0 else None
-            self._tell()
 
     def _real(self, witness: Witness) -> bool:
         """Whether the witness violates the property in float64 as well; if so, a proof above it would be wrong."""
@@ -199,11 +193,6 @@ class Measurement:
     def _raise(self, value: float | None) -> None:
         if value is not None and (self.lower is None or value > self.lower):
             self.lower = value
-            self._tell()
-
-    def _tell(self) -> None:
-        if self.progress is not None:
-            self.progress(self.radius())
 
     def _work(self, size: float) -> Work:
         from radii.verifiers.milp import Work

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module, metadata
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from radii._check import nearest
@@ -150,6 +151,18 @@ def make(what: Any) -> Decider:
     if isinstance(what, Decider):
         return what
     raise InputError(f"verifier: expected a name, a mapping or a decider, got {what!r}")
+
+
+def located(decider: Decider, base: Path) -> Decider:
+    """The decider with the files of its external commands beside `base`; a program that is absent is refused."""
+    from radii.verifiers.command import Command
+    from radii.verifiers.portfolio import Portfolio
+
+    if isinstance(decider, Command):
+        return decider.located(base)
+    if isinstance(decider, Portfolio):
+        return Portfolio(tuple(located(member, base) for member in decider.members))
+    return decider
 
 
 def _from_mapping(options: dict[str, Any]) -> Decider:

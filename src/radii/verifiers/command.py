@@ -8,12 +8,13 @@ scratch folder that holds them. Its `sat` is replayed on the original model; its
 from __future__ import annotations
 
 import math
+import os
 import re
 import shlex
 import shutil
 import string
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ TEMPLATES = {
     ),
     "nnenum": "python -m nnenum.nnenum {network} {query} {timeout} {out}",
 }
+_INTERPRETERS = ("python", "python3", "bash", "sh")
 _FIELDS = ("network", "query", "timeout", "out", "witness", "folder")
 _GRACE = 0.5  # CPU seconds beyond its own time limit that a program gets to print its answer
 _WORDS = {
@@ -65,6 +67,7 @@ class Command:
     name: str = ""
     cwd: str | None = None
     version: str = "1.0"
+    base: str = ""  # where files that the line names are looked for; no part of what was asked
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "command", TEMPLATES.get(self.command, self.command))
@@ -87,6 +90,30 @@ class Command:
             prepare=f"bash {shlex.quote(str(where / 'prepare_instance.sh'))} v1 {quoted} {{network}} {{query}}",
             name=where.resolve().name,
         )
+
+    def located(self, base: Path) -> Command:
+        """The same, with the files that it names beside `base`; what it needs and is not there is refused."""
+        home = base if self.cwd is None else base / Path(self.cwd).expanduser()
+        if not home.is_dir():
+            raise InputError(f"verifier {self.tool}: expected cwd to be a folder, got {home}, which is none")
+        made = replace(self, base=str(base), cwd=None if self.cwd is None else str(home))
+        for line in filter(None, (self.prepare, self.command)):
+            program, *rest = made._words(line)
+            files = [program] if os.sep in program else []
+            if Path(program).name in _INTERPRETERS and rest and not rest[0].startswith(("-", "{")):
+                files.append(rest[0])
+            if os.sep not in program and shutil.which(program) is None:
+                raise InputError(f"verifier command: expected {program} on the PATH or in {base}, got none: {line}")
+            if missing := [name for name in files if not (home / name).is_file()]:
+                raise InputError(f"verifier command: expected the file {missing[0]} in {home}, got none: {line}")
+        return made
+
+    def _words(self, line: str) -> list[str]:
+        """The words of a line; one that names a file beside `base` is its whole path: the program runs elsewhere."""
+        words = shlex.split(line)
+        if not self.base:
+            return words
+        return [str(Path(self.base, w)) if "{" not in w and Path(self.base, w).is_file() else w for w in words]
 
     @property
     def tool(self) -> str:
@@ -173,7 +200,7 @@ class Command:
         return self._answer(done, said, values, confirm, {**cost, "wall_seconds": clock.wall})
 
     def _call(self, line: str, files: dict[str, str], budget: Budget, cost: dict[str, Any]) -> Finished:
-        argv = [string.Template(part).substitute(files) for part in _split(line)]
+        argv = [string.Template(part).substitute(files) for part in map(_placeholders, self._words(line))]
         # The budget is CPU time; the wall clock is for programs that wait, and patient with a busy machine.
         cpu = None if budget.seconds is None else budget.seconds + _GRACE
         wall = None if cpu is None else 5 * cpu
@@ -219,9 +246,9 @@ def _obstacle(classifier: Classifier) -> str:
     return "the preprocessing is not part of the network's file; build it into the network"
 
 
-def _split(line: str) -> list[str]:
-    """The words of a command line with ${…} for its placeholders, so that no path is ever split or quoted."""
-    return [re.sub(r"\{(\w+)\}", r"${\1}", word.replace("$", "$$")) for word in shlex.split(line)]
+def _placeholders(word: str) -> str:
+    """A word of a command line with ${…} for its placeholders, so that no path is ever split or quoted."""
+    return re.sub(r"\{(\w+)\}", r"${\1}", word.replace("$", "$$"))
 
 
 def _fields(line: str) -> None:

@@ -11,7 +11,6 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -123,7 +122,9 @@ class Milp:
         for place, instance in enumerate(instances):
             query = Query(instance, 0.0, property, norm)
             work = Measurement(self, classifier, query, budget, tolerance, limit)
-            found.append(work.run(None if progress is None else partial(progress, place)))
+            found.append(work.run())
+            if progress is not None:
+                progress(place, found[-1])
         return found
 
     def answer(self, question: Question, budget: Budget) -> Answer:
