@@ -149,6 +149,41 @@ def test_a_phone_needs_no_sideways_scrolling_and_paper_has_no_controls(browser: 
     page.context.close()
 
 
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (900, 800), (375, 812)])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_answer_is_above_the_fold(
+    browser: Any, file: Path, tmp_path: Path, width: int, height: int, scheme: str
+) -> None:
+    """The whole curve and the banner are seen without scrolling, provenance is folded, and alarms are not."""
+    few = tmp_path / "few.db"
+    fill(few, Plan(networks=("a", "b"), inputs=20))
+    page, errors = watched(browser, viewport={"width": width, "height": height}, color_scheme=scheme)
+    show(page, write_page(gather([few]), tmp_path / "few.html"))
+    page.screenshot(path=SHOTS / f"fold-{width}-{scheme}.png")
+    curve = page.locator("#curve svg").bounding_box()
+    assert curve["y"] + curve["height"] <= height
+    assert curve["x"] >= 0
+    assert curve["x"] + curve["width"] <= width
+    assert page.locator(".banner").bounding_box()["y"] < height / 3
+    assert page.locator(".banner").evaluate("e => e.closest('details')") is None
+    assert not page.locator("#provenance").evaluate("e => e.open")
+    page.locator("#epsnow").fill("0.05")
+    page.locator("#epsnow").press("Enter")
+    mark = page.evaluate("document.querySelector('#mark').x1.baseVal.value")
+    inner = page.evaluate("document.querySelector('#curve svg').viewBox.baseVal.width") - 66
+    reach = float(page.locator("#view").input_value())
+    assert mark == pytest.approx(56 + inner * 0.05 / reach, rel=1e-3)
+    page.locator("#provenance summary").click()
+    wide = page.locator("#provenance .scroll").first
+    hint = wide.evaluate("e => getComputedStyle(e, '::before').content")
+    over = wide.evaluate("e => e.scrollWidth > e.clientWidth + 1")
+    assert ("scroll sideways" in hint) == over
+    assert over or width > 375
+    text = page.locator("body").inner_text()
+    assert not re.search(r"\b(null|None|NaN|undefined)\b", text)
+    assert errors == []
+
+
 def test_hard_pages_open(browser: Any, tmp_path: Path) -> None:
     """One input, no input, 43 classes, 200 networks, single targets, packed lists: all without an error."""
     Store(tmp_path / "empty.db").close()

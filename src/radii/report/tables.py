@@ -185,7 +185,7 @@ def provenance(content: Content) -> Table:
             first, last = (time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(t)) for t in facts.finished)
             rows.append(("finished", first if first == last else f"{first} to {last}"))
         rows += [("decider", identity) for identity in facts.identities]
-        rows += [("budget", _brief(text)) for text in facts.budgets]
+        rows += [("budget", _budget(text)) for text in facts.budgets]
         for one in facts.environments:
             rows.append(("hardware", f"{one.cpu or 'unknown CPU'}, {one.cores} cores, {one.platform}"))
             versions = ", ".join(f"{name} {version}" for name, version in one.versions.items())
@@ -274,4 +274,13 @@ def _number(value: float | None) -> str:
 
 
 def _brief(text: Any) -> str:
-    return str(text).replace('"', "").strip("{}").replace(",", ", ").replace(":", " ")
+    """Stored parameters as words: what was not set is left out."""
+    return ", ".join(f"{name} {value}" for name, value in json.loads(str(text)).items() if value is not None)
+
+
+def _budget(text: str) -> str:
+    """What an input (or a query) might cost, with units."""
+    said = {name: value for name, value in json.loads(text).items() if value is not None}
+    units = {"seconds": "{:g} CPU s", "memory": "{:.4g} bytes of memory", "nodes": "{} nodes"}
+    parts = [units.get(name, name + " {}").format(value) for name, value in said.items()]
+    return f"{', '.join(parts)} per input or query" if parts else "no limit"

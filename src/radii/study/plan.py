@@ -136,7 +136,7 @@ def _asks(study: StudyFile, base: Path) -> Iterator[tuple[PropertyPart, Ask, Dec
     for part, norm, search, verifier in product(study.property, study.norm, study.search, study.verifier):
         if isinstance(verifier, dict) and isinstance(verifier.get("scripts"), str):
             verifier = {**verifier, "scripts": str(beside(verifier["scripts"], base))}
-        decider = located(make(verifier), base)
+        decider = make(verifier)
         if not (isinstance(verifier, dict) and "seed" in verifier):
             decider = seeded(decider, study.seed)
         if study.evidence:
@@ -146,6 +146,7 @@ def _asks(study: StudyFile, base: Path) -> Iterator[tuple[PropertyPart, Ask, Dec
                 "search direct: expected a verifier that measures radii (native, milp, envelope), got "
                 f"{decider.identity}; use search: {{method: kbinary, grid: {{start: …, stop: …, step: …}}}}"
             )
+        decider = located(decider, base)
         named = isinstance(verifier, str) and "{network}" not in verifier
         ask = Ask(
             property=part.properties(None)[0],

@@ -126,8 +126,9 @@ function allSteps(s) {
   return {n, low: walk(ok.map(r => r.lo || 0)), high: walk(ok.filter(r => r.up !== null).map(r => r.up))};
 }
 
+const phone = window.matchMedia("(max-width:600px)");
 function frame(box, w, h, label, xs, ys, xname, yname) {
-  const svg = el("svg", {viewBox: `0 0 ${w} ${h}`, role: "img", "aria-label": label, class: "wide"});
+  const svg = el("svg", {viewBox: `0 0 ${w} ${h}`, role: "img", "aria-label": label, class: w > 500 ? "wide" : null});
   for (const [t, p] of ys) svg.append(el("line", {class: "grid", x1: 56, x2: w - 10, y1: p, y2: p}), el("text", {x: 50, y: p + 4, "text-anchor": "end"}, t));
   for (const [t, p] of xs) svg.append(el("line", {class: "axis", x1: p, x2: p, y1: h - 40, y2: h - 36}), el("text", {x: p, y: h - 23, "text-anchor": "middle"}, t));
   svg.append(el("path", {class: "axis", d: `M56 8V${h - 40}H${w - 10}`}), el("text", {x: (w + 46) / 2, y: h - 6, "text-anchor": "middle"}, xname));
@@ -143,10 +144,10 @@ function ticks(top, count = 6) {
 }
 
 function drawCurve() {
-  const w = 900, h = 400, X = e => 56 + (w - 66) * e / S.view, Y = v => 8 + (h - 48) * (1 - v);
+  const w = phone.matches ? 420 : 900, h = phone.matches ? 330 : 400, X = e => 56 + (w - 66) * e / S.view, Y = v => 8 + (h - 48) * (1 - v);
   const crowd = shownSeries().length > 4;
   const flip = $("asecdf").checked, V = v => flip ? 1 - v : v;
-  const svg = frame($("curve"), w, h, "Robust accuracy against ε; the table below holds the figures", ticks(S.view).map(t => [fmt(t), X(t)]),
+  const svg = frame($("curve"), w, h, "Robust accuracy against ε; the table below holds the figures", ticks(S.view, phone.matches ? 3 : 6).map(t => [fmt(t), X(t)]),
     [0, .2, .4, .6, .8, 1].map(t => [t.toFixed(1), Y(t)]), "perturbation size ε", flip ? "share with a smaller radius" : "robust accuracy");
   const path = (pts, f) => pts.map(([e, v], i) => (i ? "L" : "M") + X(Math.min(e, S.view)).toFixed(1) + " " + Y(V(f(v))).toFixed(1)).join("");
   const same = v => v;
@@ -180,8 +181,9 @@ function drawLegend() {
   }));
 }
 function setMark() {
-  const mark = $("mark"), x = 56 + 834 * S.eps / S.view;
+  const mark = $("mark");
   if (!mark) return;
+  const x = 56 + (mark.ownerSVGElement.viewBox.baseVal.width - 66) * S.eps / S.view;
   mark.toggleAttribute("hidden", S.eps > S.view);
   mark.setAttribute("x1", x);
   mark.setAttribute("x2", x);
@@ -478,11 +480,23 @@ if (D.live) {
     try {
       const answer = await fetch(location.href), fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
       if (!$("controls") !== !fresh.getElementById("controls")) { location.reload(); return; }
+      const unfolded = $("provenance").open;
       for (const id of ["facts", "rest"]) $(id).replaceChildren(...fresh.getElementById(id).childNodes);
+      $("provenance").open = unfolded;
+      hints();
       renew(unpack(JSON.parse(fresh.getElementById("data").textContent)));
       say("updated " + new Date().toLocaleTimeString());
     } finally { busy = false; }
   });
 }
+// Tables that are wider than the screen say so.
+function hints() {
+  for (const box of document.querySelectorAll(".scroll")) box.toggleAttribute("data-more", box.scrollWidth > box.clientWidth + 1);
+}
+phone.addEventListener("change", () => { if ($("controls")) draw(); });
+window.addEventListener("resize", hints);
+window.addEventListener("beforeprint", () => { $("provenance").open = true; });
+document.addEventListener("toggle", hints, true);
+hints();
 document.documentElement.dataset.ready = "yes";
 })();
