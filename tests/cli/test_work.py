@@ -52,7 +52,7 @@ def test_radius_as_json_has_the_contract_columns(capfd: pytest.CaptureFixture[st
 def test_radius_as_a_table(capfd: pytest.CaptureFixture[str]) -> None:
     assert run([*WORDS, "--norm", "l2", "--target", "7"]) == 0
     lines = capfd.readouterr().out.splitlines()
-    assert lines[0] == "mnist5k-standard on mnist5k test, classification, l2"
+    assert lines[0] == "mnist5k-standard on mnist5k test, classification:target=7, l2"
     assert lines[1].split()[:3] == ["index", "label", "prediction"]
     assert [line.split()[0] for line in lines[2:]] == ["1", "4"]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
-from radii.cli.console import emit_json, note
+from radii.cli.console import Whole, emit_json, note
+from radii.cli.options import DataOption, data_options
 from radii.errors import InputError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _FLAGS = ("--one", "--by-class", "--sequential", "--finite", "--json")
 
 
-class Spellings(TyperGroup):
+class Spellings(Whole):
     """Sub-commands, and the spelling without them: MODEL --data … is run, STORE is read, neither is plan."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -121,6 +121,7 @@ def run(
     target: Target = None,
     root: Annotated[Path | None, typer.Option(help="Folder of the data set's files.")] = None,
     split: Annotated[str | None, typer.Option(help="Split of the data set; test unless given.")] = None,
+    option: DataOption = None,
     search: Annotated[str, typer.Option(help="direct (radii), one (this ε only) or attack.")] = "direct",
     inputs: Annotated[int | None, typer.Option(help="How many inputs, instead of --error.")] = None,
     sequential: Annotated[
@@ -148,7 +149,8 @@ def run(
     size = epsilon(eps, "--eps")
     choice(search, "--search", SEARCHES)
     request = Request(
-        model=model, data=data, root=root, split=split, eps=size, error=error, confidence=confidence, method=method,
+        model=model, data=data, root=root, split=split, reading=data_options(option), eps=size, error=error,
+        confidence=confidence, method=method,
         share=share, one=one or search != "direct", among=among, inputs=inputs, finite=finite, search=search,
         options={"norm": norm, "seconds": seconds, "tolerance": tolerance, "seed": seed},
         verifier=verifier, target=target, store=store,

@@ -26,6 +26,7 @@ class Request:
     data: str
     root: Path | None
     split: str | None
+    reading: dict[str, Any]
     eps: float
     error: float
     confidence: float
@@ -47,7 +48,7 @@ def sample(asked: Request, sequential: bool, json: bool) -> int:
     from radii import api
 
     net = api.load_classifier(asked.model)
-    everything = api.load_dataset(asked.data, split=asked.split, root=asked.root)
+    everything = api.load_dataset(asked.data, split=asked.split, root=asked.root, **asked.reading)
     net.check_inputs(everything.x, everything.y)
     for line in (*net.alarms, *everything.alarms):
         note(f"alarm: {line}")

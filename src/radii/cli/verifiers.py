@@ -37,5 +37,5 @@ def verifiers(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
             typer.echo(fitted(f"to get it: {entry.install}"))
     kinds = list(takes["native"])
     able = [(name, *(row[kind] or "–" for kind in kinds)) for name, row in takes.items() if name not in TEMPLATES]
-    typer.echo("\nThe norms in which each takes a property (networks of affine operators and ReLU):")
+    typer.echo("\nThe norms in which each takes a property (affine and ReLU networks):")
     typer.echo(table(("verifier", *kinds), able))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ class Distribution(stats.Distribution):
     def __getstate__(self) -> dict[str, Any]:
         """What is copied to another process: an open store is not."""
         address = self.source if isinstance(self.source, (str, Path)) else None
-        return {**self.__dict__, "source": address}
+        return {one.name: getattr(self, one.name) for one in fields(self)} | {"source": address}
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Axes with the robust-accuracy curve; options are `confidence` (draws the guarantee band) and `among`."""

@@ -14,7 +14,7 @@ from radii.report.arrays import rows_of
 from radii.report.content import Series, grouped
 from radii.report.distribution import Distribution
 from radii.store import QUESTION, Selection
-from radii.store.frame import RADII
+from radii.store.frame import RADII, ends_in_order
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +39,7 @@ def sheet_series(path: str | Path, where: Selection | None = None) -> list[Serie
     if asked.study:
         raise InputError(f"--study: expected a store, which knows of studies, got the table {path}")
     if set(_EXPORTED) <= set(columns):
-        frame = _picked(_exported(path), asked)
+        frame = ends_in_order(_picked(_exported(path), asked), str(path))
         return [] if frame.empty else list(grouped(frame, str(path), ()))
     if set(_PUBLISHED) <= set(columns):
         return list(_published(path, asked))
