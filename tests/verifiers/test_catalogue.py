@@ -128,11 +128,11 @@ thorough = "thorough:Thorough"
     .replace("refutes: bool = False", "refutes: bool = True")
     .replace(
         "return [Answer.unknown(Reason.INCOMPLETE, self.mood) for _ in queries]",
-        "return Portfolio((AttackOnly(), BoundsOnly())).decide(classifier, queries, budget)",
+        "return Portfolio((MinimumNorm(), BoundsOnly())).decide(classifier, queries, budget)",
     )
     .replace(
         "from radii.problem import Answer, Reason",
-        "from radii.verifiers.bounds_only import AttackOnly, BoundsOnly\n"
+        "from radii.attacks.min_norm import MinimumNorm\nfrom radii.verifiers.bounds_only import BoundsOnly\n"
         "from radii.verifiers.portfolio import Portfolio",
     ),
     "test_thorough.py": """

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.verifiers.nets import Net, f32, mlp
 
+from radii.attacks.min_norm import MinimumNorm
 from radii.decide import Budget
 from radii.errors import InputError
 from radii.problem import (
@@ -22,7 +23,7 @@ from radii.problem import (
     Standard,
     Verdict,
 )
-from radii.verifiers.bounds_only import AttackOnly, BoundsOnly
+from radii.verifiers.bounds_only import BoundsOnly
 from radii.verifiers.milp import Milp
 from radii.verifiers.portfolio import Portfolio
 from radii.verifiers.smt import Smt
@@ -65,7 +66,7 @@ def network_and_instance():
 def test_only_what_is_open_goes_on():
     network, instance = network_and_instance()
     last = Recorder(Milp())
-    cascade = Portfolio((AttackOnly(), BoundsOnly(), last))
+    cascade = Portfolio((MinimumNorm(), BoundsOnly(), last))
     queries = [Query(instance, e) for e in (0.001, 0.02, 0.1, 0.2, 0.5)]
     expected = [a.verdict for a in Milp().decide(network, queries, Budget(20))]
     answers = cascade.decide(network, queries, Budget(20))
@@ -89,8 +90,8 @@ def test_the_budget_is_shared():
 def test_specifications_go_to_members_that_take_them():
     network, _ = network_and_instance()
     spec = SpecQuery(np.zeros(3), np.ones(3), OutputSpec((Clause(np.array([[1.0, 0, 0]]), np.array([-1e6])),)))
-    assert Portfolio((AttackOnly(), Milp())).decide_spec(network, spec, Budget(20)).verdict is Verdict.ROBUST
-    nobody = Portfolio((AttackOnly(),)).decide_spec(network, spec, Budget(20))
+    assert Portfolio((MinimumNorm(), Milp())).decide_spec(network, spec, Budget(20)).verdict is Verdict.ROBUST
+    nobody = Portfolio((MinimumNorm(),)).decide_spec(network, spec, Budget(20))
     assert nobody.reason is Reason.UNSUPPORTED
 
 
@@ -136,14 +137,14 @@ def test_operators_without_a_form_are_unsupported_not_an_error():
     net = Net((3,))
     net.add("Sin")
     network, x = net.build(3), f32([0.5, 0.4, 0.6])
-    for verifier in (Milp(), Smt(), BoundsOnly(), AttackOnly(), Portfolio((BoundsOnly(), Milp()))):
+    for verifier in (Milp(), Smt(), BoundsOnly(), MinimumNorm(), Portfolio((BoundsOnly(), Milp()))):
         (answer,) = verifier.decide(network, [Query(Instance(x, 2), 0.1)], Budget(20))
         assert answer.reason is Reason.UNSUPPORTED, verifier
         assert "Sin" in answer.detail
 
 
 def test_identity_lists_the_members_and_none_is_refused():
-    assert "attack" in Portfolio((AttackOnly(), Milp())).identity
-    assert "milp" in Portfolio((AttackOnly(), Milp())).identity
+    assert "attack" in Portfolio((MinimumNorm(), Milp())).identity
+    assert "milp" in Portfolio((MinimumNorm(), Milp())).identity
     with pytest.raises(InputError, match="at least one"):
         Portfolio(())

@@ -1,6 +1,6 @@
 """Attacks: witnesses by gradients. They can break a property, never prove one.
 
-`refine`, which improves candidate points, is in the module of that name.
+`refine`, which improves candidate points, is in the module of that name; the attacks by name are in `names`.
 """
 
 from __future__ import annotations
@@ -9,33 +9,35 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from radii.attacks.cascade import Cascade
+    from radii.attacks.boundary_projection import BoundaryProjection
     from radii.attacks.effort import Effort
-    from radii.attacks.fgsm import Step
-    from radii.attacks.foolbox import FoolboxAttack
-    from radii.attacks.min_norm import Minimum, minimum_norm
-    from radii.attacks.nearest import MinimalAttack
-    from radii.attacks.pgd import Descent
+    from radii.attacks.fgsm import Fgsm
+    from radii.attacks.foolbox import Foolbox
+    from radii.attacks.min_norm import Minimum, MinimumNorm, minimum_norm
+    from radii.attacks.names import make_attack
+    from radii.attacks.pgd import Pgd
 
 __all__ = [
-    "Cascade",
-    "Descent",
+    "BoundaryProjection",
     "Effort",
-    "FoolboxAttack",
-    "MinimalAttack",
+    "Fgsm",
+    "Foolbox",
     "Minimum",
-    "Step",
+    "MinimumNorm",
+    "Pgd",
+    "make_attack",
     "minimum_norm",
 ]
 
 _HOMES = {
-    "Cascade": "cascade",
-    "Descent": "pgd",
+    "BoundaryProjection": "boundary_projection",
     "Effort": "effort",
-    "FoolboxAttack": "foolbox",
-    "MinimalAttack": "nearest",
+    "Fgsm": "fgsm",
+    "Foolbox": "foolbox",
     "Minimum": "min_norm",
-    "Step": "fgsm",
+    "MinimumNorm": "min_norm",
+    "Pgd": "pgd",
+    "make_attack": "names",
     "minimum_norm": "min_norm",
 }
 

@@ -1,4 +1,7 @@
-"""What every attack that decides queries shares: checks, groups, budgets, replays. A new attack writes `search`."""
+"""What every attack that decides queries shares: checks, groups, budgets, replays. A new attack writes `search`.
+
+The attacks by name are in `radii.attacks.names`.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +30,12 @@ class Refused(Exception):
 class Attack(ABC):
     """A decider that looks for witnesses: BROKEN with one that was replayed, else UNKNOWN. Its fields identify it."""
 
+    name: ClassVar[str] = ""  # what studies and commands call it; the class's name unless given
     takes: ClassVar[tuple[str, ...]] = ("classes", "outputs")  # what a property may speak of
 
     @property
     def identity(self) -> str:
-        return repr(self)
+        return repr(self).replace(type(self).__name__, self.name or type(self).__name__, 1)
 
     @property
     def proves(self) -> bool:
@@ -73,7 +77,7 @@ class Attack(ABC):
         clock = Clock()
         found: dict[int, Witness] = {}
         limit = np.inf if budget.seconds is None else budget.seconds * len(queries)
-        reason, why = Reason.INCOMPLETE, f"{type(self).__name__} found no witness"
+        reason, why = Reason.INCOMPLETE, f"{self.name or type(self).__name__} found no witness"
         try:
             for points in self.search(classifier, queries):
                 found.update(_replayed(classifier, queries, points, found.__contains__))

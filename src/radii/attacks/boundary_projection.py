@@ -6,12 +6,22 @@ The step of DeepFool (Moosavi-Dezfooli et al. 2016) with the exact box-constrain
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
 import torch
 from torch import Tensor
 
-from radii.attacks.batches import Move
+from radii._check import whole
+from radii.attacks.base import Attack
+from radii.attacks.batches import Move, in_batches, known_surface
+from radii.attacks.exact import Floats, domain_ends, settle
 from radii.attacks.geometry import Room, descend_to, sizes
 from radii.attacks.rows import Rows
+from radii.models.classifier import Classifier
+from radii.problem import Query
+from radii.problem.property import target_of
 
 _BACK = 0.9
 _BIAS = 0.1
@@ -36,3 +46,38 @@ def project(rows: Rows, x: Tensor, leak: Tensor, steps: int) -> None:
 def projecting(steps: int) -> Move:
     """`project` with a number of steps, as a move for `in_batches`."""
     return lambda rows, x, leak, cap: project(rows, x, leak, steps)
+
+
+@dataclass(frozen=True)
+class BoundaryProjection(Attack):
+    """Projections from the input itself, one run for each class that counts; nothing in it is random."""
+
+    name = "boundary_projection"
+    takes = ("classes",)
+    steps: int = 20
+    leak: float = 0.0
+
+    def __post_init__(self) -> None:
+        whole(self.steps, "steps", low=1)
+
+    def search(self, classifier: Classifier, queries: Sequence[Query]) -> Iterator[Floats]:
+        surface = known_surface(classifier)
+        labels = np.array([query.instance.label for query in queries])
+        wanted = [target_of(query.property) for query in queries]
+        # A network that ends in a ReLU has one more way to tie: number `classes`.
+        every = range(classifier.classes + surface.rectified)
+        goals = [[t for t in every if t != y] if one is None else [one] for one, y in zip(wanted, labels.tolist())]
+        owner = torch.tensor([i for i, mine in enumerate(goals) for _ in mine])
+        center = torch.from_numpy(np.stack([query.instance.x.reshape(-1) for query in queries]))
+        room = Room(center[owner], *domain_ends(classifier.domain))
+        targets = torch.tensor([target for mine in goals for target in mine])
+        rows = Rows(surface, queries[0].norm, room, torch.from_numpy(labels)[owner], targets)
+        rows.note(rows.room.center)
+        in_batches(rows, rows.room.center, torch.full_like(rows.best, self.leak), projecting(self.steps))
+        rows.bisect(14)
+        points = np.full(center.shape, np.nan, np.float32)
+        for i in rows.best.argsort(descending=True).tolist():  # the nearest of each query comes last
+            if rows.best[i].isfinite():
+                points[owner[i]] = rows.point[i].numpy()
+        aims = np.array([-1 if one is None else one for one in wanted])
+        yield settle(classifier, center.numpy(), labels, aims, points)[0]

@@ -1,4 +1,4 @@
-"""The fast gradient step: one move to the point of the ball that a linear network would fear most."""
+"""FGSM, the fast gradient sign method: one move to the point of the ball that a linear network would fear most."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from radii.problem import Query
 
 
 @dataclass(frozen=True)
-class Step(Attack):
+class Fgsm(Attack):
     """FGSM (Goodfellow et al. 2015) for every clause of the property, in any norm, inside the domain.
 
     Exact for linear networks: the step minimises the linearised margin over ball ∩ domain.
     """
 
+    name = "fgsm"
     leak: float = 0.0
 
     def search(self, classifier: Classifier, queries: Sequence[Query]) -> Iterator[Floats]:

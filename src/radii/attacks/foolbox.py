@@ -19,35 +19,36 @@ from radii.problem.property import target_of
 
 
 @dataclass(frozen=True)
-class FoolboxAttack(Attack):
+class Foolbox(Attack):
     """BROKEN where a Foolbox attack finds a point in the ball that replays on the original model.
 
-    `attack` is a Foolbox attack object, or the name of a class in `foolbox.attacks`, made with its defaults. Attacks
+    `method` is a Foolbox attack object, or the name of a class in `foolbox.attacks`, made with its defaults. Attacks
     with a fixed ε run once for each ε asked, minimum-norm attacks once for all. Use an attack of the query's norm.
     """
 
+    name = "foolbox"
     takes = ("classes",)
-    attack: Any
+    method: Any
     seed: int = 0
 
     def __post_init__(self) -> None:
         attacks = optional("foolbox", "foolbox", "to run Foolbox attacks").attacks
-        if isinstance(self.attack, str):
-            maker = getattr(attacks, self.attack, None)
+        if isinstance(self.method, str):
+            maker = getattr(attacks, self.method, None)
             if not isinstance(maker, type):
-                raise InputError(f"foolbox attack: expected a class of foolbox.attacks, got {self.attack!r}")
-            object.__setattr__(self, "attack", maker())
-        if not isinstance(self.attack, attacks.base.Attack):
-            raise InputError(f"foolbox attack: expected an attack or its name, got {self.attack!r}")
+                raise InputError(f"foolbox attack: expected a class of foolbox.attacks, got {self.method!r}")
+            object.__setattr__(self, "method", maker())
+        if not isinstance(self.method, attacks.base.Attack):
+            raise InputError(f"foolbox attack: expected an attack or its name, got {self.method!r}")
 
     @property
     def identity(self) -> str:
         foolbox = optional("foolbox", "foolbox")
-        fields = ", ".join(f"{k}={v!r}" for k, v in sorted(vars(self.attack).items()) if _plain(v))
-        return f"foolbox-{foolbox.__version__}:{type(self.attack).__name__}({fields}, seed={self.seed})"
+        fields = ", ".join(f"{k}={v!r}" for k, v in sorted(vars(self.method).items()) if _plain(v))
+        return f"foolbox-{foolbox.__version__}:{type(self.method).__name__}({fields}, seed={self.seed})"
 
     def batch(self, query: Query) -> Hashable:
-        minimal = isinstance(self.attack, optional("foolbox", "foolbox").attacks.base.MinimizationAttack)
+        minimal = isinstance(self.method, optional("foolbox", "foolbox").attacks.base.MinimizationAttack)
         return query.norm, None if minimal else query.epsilon, target_of(query.property) is None
 
     def search(self, classifier: Classifier, queries: Sequence[Query]) -> Iterator[Floats]:
@@ -56,7 +57,7 @@ class FoolboxAttack(Attack):
             raise InputError("foolbox attacks: expected a bounded domain, got an unbounded one; set domain=(low, high)")
         bounds = (classifier.domain.low, classifier.domain.high)
         model = foolbox.PyTorchModel(classifier.torch_module().eval(), bounds=bounds, device="cpu")
-        minimal = isinstance(self.attack, foolbox.attacks.base.MinimizationAttack)
+        minimal = isinstance(self.method, foolbox.attacks.base.MinimizationAttack)
         x = torch.from_numpy(np.stack([q.instance.x.reshape(classifier.input_shape) for q in queries]))
         goal, epsilon = _goal(foolbox, queries), None if minimal else queries[0].epsilon
         with torch.random.fork_rng(devices=[]):
@@ -69,9 +70,9 @@ class FoolboxAttack(Attack):
 
     def _points(self, model: Any, x: torch.Tensor, goal: Any, epsilon: float | None) -> Floats:
         try:
-            raw, clipped, _ = self.attack(model, x, goal, epsilons=epsilon)
+            raw, clipped, _ = self.method(model, x, goal, epsilons=epsilon)
         except (ValueError, AssertionError, RuntimeError) as error:
-            raise Refused(f"{type(self.attack).__name__}: {str(error) or type(error).__name__}") from error
+            raise Refused(f"{type(self.method).__name__}: {str(error) or type(error).__name__}") from error
         found = raw if epsilon is None else clipped
         return np.array(found.detach().numpy(), dtype=np.float32)
 

@@ -7,7 +7,7 @@ replayed on the original model.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from radii._check import whole
+from radii.attacks.base import Attack
 from radii.attacks.batches import in_batches, known_surface
 from radii.attacks.boundary_projection import projecting
 from radii.attacks.effort import Effort
@@ -27,7 +28,8 @@ from radii.attacks.shrink import Schedule, shrinking
 from radii.attacks.surrogate import Surface
 from radii.attacks.targets import check_inputs, check_targets
 from radii.models.classifier import Classifier
-from radii.problem import LINF, Norm
+from radii.problem import LINF, Norm, Query
+from radii.problem.property import target_of
 
 _SCOUT_LEAKS = (0.02, 0.0, 0.05, 0.01, 0.1, 0.05)  # the last for all that follow
 _MOST_TARGETS = 64  # of a network with many classes, the likeliest only
@@ -87,6 +89,37 @@ def minimum_norm(
         np.array(table),
         surface.evaluations - before,
     )
+
+
+@dataclass(frozen=True)
+class MinimumNorm(Attack):
+    """BROKEN where the nearest broken point found lies in the ball: one search answers every ε asked of an input."""
+
+    name = "minimum_norm"
+    takes = ("classes",)
+    effort: str = "standard"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        Effort.of(self.effort)
+
+    @property
+    def identity(self) -> str:
+        return f"attack(effort={self.effort}, seed={self.seed})"  # as stores have had it from the first
+
+    def search(self, classifier: Classifier, queries: Sequence[Query]) -> Iterator[Floats]:
+        keys = [(query.instance.fingerprint, target_of(query.property)) for query in queries]
+        places = {key: i for i, key in enumerate(dict.fromkeys(keys))}
+        first = [queries[keys.index(key)] for key in places]
+        x = np.stack([query.instance.x.reshape(classifier.input_shape) for query in first])
+        labels = np.array([query.instance.label for query in first])
+        targets = [target_of(query.property) for query in first]
+        points = np.full_like(x, np.nan)
+        for target in dict.fromkeys(targets):
+            chosen = np.array([i for i, one in enumerate(targets) if one == target])
+            found = minimum_norm(classifier, x[chosen], labels[chosen], queries[0].norm, target, self.effort, self.seed)
+            points[chosen] = found.points
+        yield points[[places[key] for key in keys]]
 
 
 class _Hunt:

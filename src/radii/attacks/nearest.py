@@ -1,50 +1,91 @@
-"""MinimalAttack: the minimum-norm attack as a decider; one search answers every ε asked of an instance."""
+"""The nearest witness of each input, by the minimum-norm attack or by any other on smaller and smaller balls."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
-from radii.attacks.base import Attack
-from radii.attacks.effort import Effort
-from radii.attacks.exact import Floats
 from radii.attacks.min_norm import minimum_norm
+from radii.decide import Budget, Decider, witness_at
+from radii.errors import DataError
 from radii.models.classifier import Classifier
-from radii.problem import Query
-from radii.problem.property import target_of
+from radii.problem import Instance, Norm, Property, Query, Witness
+
+ROUNDS = 18  # halvings at most: by then the interval is 1/250,000 of the first ball
 
 
-@dataclass(frozen=True)
-class MinimalAttack(Attack):
-    """BROKEN where the nearest broken point that the minimum-norm attack finds lies in the ball."""
+def attack_all(
+    classifier: Classifier,
+    instances: Sequence[Instance],
+    property: Property,
+    norm: Norm,
+    effort: str = "standard",
+    seed: int = 0,
+    device: str = "cpu",
+    other: Decider | None = None,
+) -> list[Witness | int | None]:
+    """A witness per instance, None where none was found, the predicted class where the input is misclassified.
 
-    takes = ("classes",)
-    effort: str = "standard"
-    seed: int = 0
+    Witnesses come from the minimum-norm attack, or from another one where it is given.
+    """
+    if not instances:
+        return []
+    for instance in instances:
+        if instance.x.size != classifier.size:
+            raise DataError(
+                f"input {instance.index}: expected {classifier.size} values in shape {classifier.input_shape}, "
+                f"got shape {instance.x.shape}"
+            )
+    x = np.stack([i.x.reshape(classifier.input_shape) for i in instances])
+    labels = np.array([i.label for i in instances])
+    classifier.check_inputs(x, labels)
+    outputs = classifier.reference(x)
+    others = outputs.astype(np.float64).copy()
+    others[np.arange(len(labels)), labels] = -np.inf
+    wrong = others.max(1) >= outputs[np.arange(len(labels)), labels]
+    states: list[Witness | int | None] = [int(o.argmax()) if w else None for o, w in zip(others, wrong)]
+    right = [int(i) for i in np.flatnonzero(~wrong)]
+    if right and other is not None:
+        found = nearest_witnesses(other, classifier, [instances[i] for i in right], property, norm)
+        return [found.pop(0) if state is None else state for state in states]
+    if right:
+        target = getattr(property, "target", None)
+        nearest = minimum_norm(classifier, x[right], labels[right], norm, target, effort, seed=seed, device=device)
+        for k, position in enumerate(right):
+            if np.isfinite(nearest.distances[k]):
+                query = Query(instances[position], float(nearest.distances[k]), property, norm)
+                states[position] = witness_at(classifier, query, nearest.points[k])
+    return states
 
-    def __post_init__(self) -> None:
-        Effort.of(self.effort)
 
-    def search(self, classifier: Classifier, queries: Sequence[Query]) -> Iterator[Floats]:
-        keys = [(query.instance.fingerprint, _target(query)) for query in queries]
-        places = {key: i for i, key in enumerate(dict.fromkeys(keys))}
-        first = [keys.index(key) for key in places]
-        x = np.stack([queries[i].instance.x.reshape(classifier.input_shape) for i in first])
-        labels = [queries[i].instance.label for i in first]
-        targets = np.array([_target(queries[i]) for i in first])
-        points = np.full_like(x, np.nan)
-        for chosen in (np.flatnonzero(targets < 0), np.flatnonzero(targets >= 0)):
-            if len(chosen):
-                goal = None if targets[chosen[0]] < 0 else targets[chosen]
-                marks = np.array(labels)[chosen]
-                points[chosen] = minimum_norm(
-                    classifier, x[chosen], marks, queries[0].norm, goal, self.effort, self.seed
-                ).points
-        yield points[[places[key] for key in keys]]
+def nearest_witnesses(
+    attack: Decider, classifier: Classifier, instances: Sequence[Instance], property: Property, norm: Norm
+) -> list[Witness | None]:
+    """One witness per instance, None where the attack finds none in a ball that holds the whole domain.
+
+    Attacks on a fixed ε cannot say how near a witness may be, so the interval between the largest ball without one
+    and the nearest found is halved; all instances are asked together.
+    """
+    high = np.array([_whole(classifier, instance, norm) for instance in instances])
+    low, size = np.zeros(len(instances)), high.copy()
+    best: list[Witness | None] = [None] * len(instances)
+    pending = list(range(len(instances)))
+    for _ in range(ROUNDS):
+        queries = [Query(instances[i], float(size[i]), property, norm) for i in pending]
+        for i, answer in zip(pending, attack.decide(classifier, queries, Budget(seconds=None)), strict=True):
+            if answer.witness is None:
+                low[i] = size[i]
+            elif best[i] is None or answer.witness.distance < high[i]:
+                best[i], high[i] = answer.witness, answer.witness.distance
+            size[i] = (low[i] + high[i]) / 2
+        pending = [i for i in pending if best[i] is not None and high[i] - low[i] > 1e-4 * high[i]]
+        if not pending:
+            break
+    return best
 
 
-def _target(query: Query) -> int:
-    target = target_of(query.property)
-    return -1 if target is None else target
+def _whole(classifier: Classifier, instance: Instance, norm: Norm) -> float:
+    """The size of a ball that holds the domain; 1 where the domain has no end."""
+    domain, x = classifier.domain, instance.x.astype(np.float64)
+    return norm.size(np.maximum(x - domain.low, domain.high - x)) if domain.bounded else 1.0

@@ -1,4 +1,4 @@
-"""Projected gradient descent on the margin of every way to break a property (Madry et al. 2018)."""
+"""PGD: projected gradient descent on the margin of every way to break a property (Madry et al. 2018)."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ _BATCH_VALUES = 2**21
 
 
 @dataclass(frozen=True)
-class Descent(Attack):
+class Pgd(Attack):
     """PGD with momentum and restarts: one run for every clause of the property, the first from the centre.
 
     Steps are a share of ε that falls from `step` to a twentieth of it along a cosine. Even restarts use true
     gradients, odd ones let them leak through inactive neurons.
     """
 
+    name = "pgd"
     steps: int = 40
     restarts: int = 4
     step: float = 0.5

@@ -36,6 +36,7 @@ COMMANDS = {
     "supports": "supports",
     "store": "store",
     "verifiers": "verifiers",
+    "attacks": "attacks",
     "datasets": "datasets",
     "architectures": "architectures",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,18 +13,20 @@ from torch import Tensor
 
 from radii._check import choice, number
 from radii.attacks.effort import Effort
-from radii.attacks.min_norm import minimum_norm
+from radii.attacks.names import DEFAULT as DEFAULT_ATTACK
+from radii.attacks.names import make_attack, seeded
+from radii.attacks.nearest import attack_all
 from radii.attacks.refine import refine
 from radii.bounds.float32 import refuse_float32
 from radii.bounds.lowering import refuse_unsupported
 from radii.bounds.region import Region
-from radii.decide import Budget, Clock, beyond, replay, witness_at
+from radii.decide import Budget, Clock, Decider, beyond, replay, witness_at
 from radii.engine.budget import Meter
 from radii.engine.output_rows import margins
 from radii.engine.radius_search import RadiusSearch
 from radii.engine.specification import decide_spec
 from radii.engine.tuning import DEFAULT, Tuning
-from radii.errors import DataError, InputError
+from radii.errors import InputError
 from radii.evidence.record import Recorder
 from radii.models.classifier import Classifier
 from radii.models.graph import ACTIVATIONS, Graph
@@ -53,17 +56,25 @@ class Native:
     seed: int = 0
     device: str = "cpu"
     arithmetic: str = "real"
+    attack: Any = DEFAULT_ATTACK  # its name (see radii attacks), a mapping with its options, or the attack itself
     evidence: bool = False  # whether measured radii come with evidence; not part of the identity
     tuning: Tuning = DEFAULT  # the numbers that steer the search
 
     def __post_init__(self) -> None:
         choice(self.arithmetic, "arithmetic", ARITHMETICS)
         Effort.of(self.effort)
+        self._other_attack()
+
+    def _other_attack(self) -> Decider | None:
+        """The attack that gives upper ends where another than the minimum-norm attack is asked for."""
+        return None if self.attack == DEFAULT_ATTACK else seeded(make_attack(self.attack), self.attack, self.seed)
 
     @property
     def identity(self) -> str:
+        other = self._other_attack()
+        attack = self.effort if other is None else other.identity
         changes = f", {self.tuning.changes}" if self.tuning != DEFAULT else ""
-        return f"native 1 (attack {self.effort}, seed {self.seed}, {self.arithmetic}{changes})"
+        return f"native 1 (attack {attack}, seed {self.seed}, {self.arithmetic}{changes})"
 
     @property
     def _proof(self) -> Proof:
@@ -95,7 +106,9 @@ class Native:
             number(limit, "limit", low=0.0, strict=True)
         self._refuse(classifier)
         clock = Clock()
-        states = attack_all(classifier, instances, property, norm, self.effort, self.seed, self.device)
+        states = attack_all(
+            classifier, instances, property, norm, self.effort, self.seed, self.device, self._other_attack()
+        )
         share = clock.cpu / max(1, len(instances))
         results = []
         for position, (instance, state) in enumerate(zip(instances, states)):
@@ -130,9 +143,8 @@ class Native:
 
     def _decide(self, classifier: Classifier, query: Query, budget: Budget) -> Answer:
         clock = Clock()
-        state = attack_all(
-            classifier, [query.instance], query.property, query.norm, self.effort, self.seed, self.device
-        )[0]
+        options = (self.effort, self.seed, self.device, self._other_attack())
+        state = attack_all(classifier, [query.instance], query.property, query.norm, *options)[0]
         witness = state if isinstance(state, Witness) else None
         if witness is not None and witness.distance <= query.epsilon:
             checked = replay(classifier, query, witness.x)
@@ -199,43 +211,6 @@ class Native:
         recorder = Recorder(job.classifier, job.instance, job.norm, target, self.arithmetic, self.identity)
         recorder.reads(graph)
         return recorder
-
-
-def attack_all(
-    classifier: Classifier,
-    instances: Sequence[Instance],
-    property: Property,
-    norm: Norm,
-    effort: str = "standard",
-    seed: int = 0,
-    device: str = "cpu",
-) -> list[Witness | int | None]:
-    """A witness an instance, None where none was found, the predicted class where the input is misclassified."""
-    if not instances:
-        return []
-    for instance in instances:
-        if instance.x.size != classifier.size:
-            raise DataError(
-                f"input {instance.index}: expected {classifier.size} values in shape {classifier.input_shape}, "
-                f"got shape {instance.x.shape}"
-            )
-    x = np.stack([i.x.reshape(classifier.input_shape) for i in instances])
-    labels = np.array([i.label for i in instances])
-    classifier.check_inputs(x, labels)
-    outputs = classifier.reference(x)
-    others = outputs.astype(np.float64).copy()
-    others[np.arange(len(labels)), labels] = -np.inf
-    wrong = others.max(1) >= outputs[np.arange(len(labels)), labels]
-    states: list[Witness | int | None] = [int(o.argmax()) if w else None for o, w in zip(others, wrong)]
-    right = [int(i) for i in np.flatnonzero(~wrong)]
-    if right:
-        target = getattr(property, "target", None)
-        found = minimum_norm(classifier, x[right], labels[right], norm, target, effort, seed=seed, device=device)
-        for k, position in enumerate(right):
-            if np.isfinite(found.distances[k]):
-                query = Query(instances[position], float(found.distances[k]), property, norm)
-                states[position] = witness_at(classifier, query, found.points[k])
-    return states
 
 
 class _Job:

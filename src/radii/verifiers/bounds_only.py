@@ -1,4 +1,4 @@
-"""AttackOnly can only break, BoundsOnly can only prove; both are fast and know when to say nothing."""
+"""BoundsOnly: one pass of linear bounds as a decider; it can only prove, and says nothing where it cannot."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from radii.attacks.effort import Effort
-from radii.attacks.min_norm import minimum_norm
 from radii.bounds.bound import bound
 from radii.bounds.lowering import unbounded
 from radii.bounds.region import Region
-from radii.decide import Budget, Clock, beyond, replay
+from radii.decide import Budget, Clock, beyond
 from radii.engine.output_rows import margins
 from radii.errors import UnsupportedOperator
 from radii.models.classifier import Classifier
@@ -24,73 +22,6 @@ from radii.problem import Answer, Norm, Proof, Property, Query, Reason
 from radii.problem.property import target_of
 
 _CHUNK = 32  # balls bounded at once
-
-
-@dataclass(frozen=True)
-class AttackOnly:
-    """Answers BROKEN where the minimum-norm attack finds a witness, else UNKNOWN (incomplete)."""
-
-    effort: str = "standard"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        Effort.of(self.effort)
-
-    @property
-    def identity(self) -> str:
-        return f"attack(effort={self.effort}, seed={self.seed})"
-
-    @property
-    def proves(self) -> bool:
-        return False
-
-    @property
-    def refutes(self) -> bool:
-        return True
-
-    def supports(self, property: Property, norm: Norm, operators: Sequence[str]) -> str:
-        """Why it cannot answer queries of this kind; empty when it can."""
-        return beyond(property, norm, operators, takes=("classes",), activations=ACTIVATIONS)
-
-    def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
-        """One answer a query; queries of one norm and target share a batch, each instance is attacked once."""
-        if unreadable := _unreadable(classifier):
-            return [Answer.unknown(Reason.UNSUPPORTED, unreadable) for _ in queries]
-        answers: dict[int, Answer] = {}
-        groups: dict[tuple[Norm, int | None], list[int]] = defaultdict(list)
-        for i, query in enumerate(queries):
-            if query.property.speaks_of == "classes":
-                groups[query.norm, target_of(query.property)].append(i)
-            else:
-                answers[i] = _unsupported(query)
-        for (norm, target), members in groups.items():
-            self._group(classifier, queries, members, answers, norm, target)
-        return [answers[i] for i in range(len(queries))]
-
-    def _group(
-        self,
-        classifier: Classifier,
-        queries: Sequence[Query],
-        members: list[int],
-        answers: dict[int, Answer],
-        norm: Norm,
-        target: int | None,
-    ) -> None:
-        clock = Clock()
-        first = list({queries[i].instance.fingerprint: i for i in members}.values())  # each instance once
-        x = np.stack([queries[i].instance.x.reshape(-1) for i in first])
-        labels = np.array([queries[i].instance.label for i in first])
-        found = minimum_norm(classifier, x, labels, norm, target, self.effort, self.seed)
-        row = {queries[i].instance.fingerprint: k for k, i in enumerate(first)}
-        cost = {"cpu_seconds": clock.cpu / len(members), "wall_seconds": clock.wall / len(members)}
-        for i in members:
-            at = row[queries[i].instance.fingerprint]
-            point = found.points[at] if np.isfinite(found.distances[at]) else queries[i].instance.x
-            witness = replay(classifier, queries[i], point)
-            if witness is None:
-                answers[i] = Answer.unknown(Reason.INCOMPLETE, "the attack found no witness", **cost)
-            else:
-                answers[i] = Answer.broken(witness, **cost)
 
 
 @dataclass(frozen=True)

@@ -82,8 +82,8 @@ _BUILTINS = (
         _EXACT,
     ),
     _Builtin(
-        "attack", "radii.verifiers.bounds_only:AttackOnly", "the minimum-norm attack alone", "broken only",
-        aliases=("attack-only",),
+        "attack", "radii.attacks.names:attack_verifier", "an attack alone (see radii attacks): attack:pgd",
+        "broken only", aliases=("attack-only",),
     ),
     _Builtin(
         "bounds", "radii.verifiers.bounds_only:BoundsOnly", "one pass of linear bounds alone",
@@ -190,6 +190,8 @@ def _from_mapping(options: dict[str, Any]) -> Decider:
 def _named(name: str, options: dict[str, Any]) -> Decider:
     from radii.verifiers.command import TEMPLATES, Command
 
+    if name.startswith("attack:"):
+        return _named("attack", {**options, "attack": name.removeprefix("attack:")})
     for builtin in _BUILTINS:
         if name in (builtin.name, *builtin.aliases):
             return builtin.make(**options)

@@ -13,18 +13,19 @@ import torch
 from torch import Tensor
 
 from radii._check import number
+from radii.attacks.min_norm import MinimumNorm
+from radii.attacks.nearest import attack_all
 from radii.bounds.bound import bound
 from radii.bounds.lowering import refuse_unsupported
 from radii.bounds.region import Region
 from radii.bounds.rounding import proving
 from radii.decide import Budget, Clock, beyond
-from radii.engine.native import attack_all
 from radii.engine.output_rows import margins
 from radii.models.classifier import Classifier
 from radii.models.graph import ACTIVATIONS, Graph
 from radii.problem import Answer, Instance, Norm, Proof, Property, Query, Radius, Witness
 from radii.problem.radius import Cost
-from radii.verifiers.bounds_only import AttackOnly, BoundsOnly
+from radii.verifiers.bounds_only import BoundsOnly
 
 CHUNK = 64  # images bounded at once
 ROUNDS = 5  # of bisection on the size of the ball
@@ -55,7 +56,7 @@ class Envelope:
 
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
         """The attack's answers, and the bounds' where it found nothing."""
-        answers = AttackOnly(self.effort, self.seed).decide(classifier, queries, budget)
+        answers = MinimumNorm(self.effort, self.seed).decide(classifier, queries, budget)
         left = [i for i, answer in enumerate(answers) if answer.witness is None]
         for i, answer in zip(left, BoundsOnly().decide(classifier, [queries[i] for i in left], budget)):
             answers[i] = answer

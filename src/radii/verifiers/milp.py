@@ -17,6 +17,7 @@ import numpy as np
 import psutil
 
 from radii._check import choice
+from radii.attacks.min_norm import MinimumNorm
 from radii.decide import Budget, Clock, beyond
 from radii.models.classifier import Classifier
 from radii.models.graph import PIECEWISE
@@ -38,7 +39,6 @@ from radii.question import Question, ask, ask_spec
 from radii.verifiers._mip_model import Mip, least_margin
 from radii.verifiers._mip_solve import PACKAGES, TOLERANCE, Limits, Solved, solve, solver_version
 from radii.verifiers._relax import crown, over, row_bounds
-from radii.verifiers.bounds_only import AttackOnly
 from radii.verifiers.encode import encode, unsupported
 from radii.verifiers.encoding import Encoding
 
@@ -94,7 +94,7 @@ class Milp:
         """A fast attack goes first: solvers are slow to find points that gradients find at once."""
         question = ask(classifier, query, NORMS, unsupported)
         if not question.obstacle:
-            (struck,) = AttackOnly("fast").decide(classifier, [query], budget)
+            (struck,) = MinimumNorm("fast").decide(classifier, [query], budget)
             if struck.verdict is Verdict.BROKEN:
                 return struck
         return self.answer(question, budget)
