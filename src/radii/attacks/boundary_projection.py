@@ -1,4 +1,4 @@
-"""Boundary projection: jumps to the nearest point of the linearised decision boundary, inside the domain.
+"""Boundary projection, the step of DeepFool: to the nearest point of the linearised decision boundary, in the domain.
 
 The step of DeepFool (Moosavi-Dezfooli et al. 2016) with the exact box-constrained projections of FAB (Croce and Hein
 2020), biased towards the centre.

@@ -1,4 +1,4 @@
-"""Root bounds: every pre-activation and every margin of a batch of images bounded on their balls.
+"""Intermediate bounds: every pre-activation and every margin of a batch of images, over their balls.
 
 Layer by layer: intervals first, then backward linear bounds for the neurons that intervals leave undecided.
 """

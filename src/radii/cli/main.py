@@ -9,6 +9,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from importlib import metadata
 from typing import Annotated, Any
 
 import typer
@@ -50,16 +51,26 @@ class Commands(Whole):
     """A group whose commands are imported when they are asked for, so that `radii` starts fast."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return list(COMMANDS)
+        return [*COMMANDS, *_points()]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        module = importlib.import_module(f"radii.cli.{COMMANDS[choice(cmd_name, 'command', COMMANDS)]}")
+        offered = None if cmd_name in COMMANDS else _points()
+        if offered is None:
+            module = importlib.import_module(f"radii.cli.{COMMANDS[cmd_name]}")
+            found = getattr(module, "app", None) or getattr(module, cmd_name.replace("-", "_"))
+        else:
+            found = offered[choice(cmd_name, "command", [*COMMANDS, *offered])].load()
         single = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-        if not hasattr(module, "app"):
-            single.command(cmd_name)(getattr(module, cmd_name.replace("-", "_")))
-        command = typer.main.get_command(getattr(module, "app", single))
+        if not isinstance(found, typer.Typer):
+            single.command(cmd_name)(found)
+        command = typer.main.get_command(found if isinstance(found, typer.Typer) else single)
         command.name = cmd_name
         return command
+
+
+def _points() -> dict[str, metadata.EntryPoint]:
+    """The commands that other packages offer; a name of ours cannot be taken."""
+    return {point.name: point for point in metadata.entry_points(group="radii.commands") if point.name not in COMMANDS}
 
 
 def _version(asked: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from radii.runners._measure import measured
 from radii.runners.base import Failure, Limits, Outcome, Reason, Runner, Task
 from radii.runners.order import fair_order
 from radii.runners.processes import ProcessRunner
@@ -20,4 +21,5 @@ __all__ = [
     "SerialRunner",
     "Task",
     "fair_order",
+    "measured",
 ]
