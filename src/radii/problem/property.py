@@ -262,6 +262,11 @@ def _pieces(text: str) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return json.dumps(int(value) if isinstance(value, float) and value.is_integer() else value, separators=(",", ":"))
+    return value if isinstance(value, str) else json.dumps(_short(value), separators=(",", ":"))
+
+
+def _short(value: Any) -> Any:
+    """The value with whole numbers without their point, also within lists."""
+    if isinstance(value, (list, tuple)):
+        return [_short(one) for one in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
