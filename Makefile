@@ -60,7 +60,7 @@ lint: setup
 types: setup
 	$(BIN)/mypy
 
-# One torch thread a worker: more would only fight for the cores.
+# One torch thread per worker: more would only fight for the cores.
 unit: setup
 	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup $(TESTS)
 

@@ -49,7 +49,7 @@ def mnist(folder: Path, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def jair(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """One result a network, and one for all of them together."""
+    """One result per network, and one for all of them together."""
     with open(options.data / "jair" / "results.csv") as file:
         rows = [r for r in csv.DictReader(file) if r["dataset"] == "MNIST" and r["status"] == "ok"]
     names = options.networks or sorted({r["network"] for r in rows})

@@ -5,8 +5,8 @@
 
 Without a part named, all of them run. `--bar`: the first correctly classified training images of every network.
 `--vibecheck`: the same images by binary search with vibecheck (scripts/setup_vibecheck.sh installs it), at the same
-CPU seconds an image. `--curves`: mean gaps of deep networks over growing budgets. `--growth`: cost over images, width
-and depth. `--envelope`: attack and linear bounds for the whole MNIST test set. CPU seconds, one thread an image,
+CPU seconds per image. `--curves`: mean gaps of deep networks over growing budgets. `--growth`: cost over images, width
+and depth. `--envelope`: attack and linear bounds for the whole MNIST test set. CPU seconds, one thread per image,
 `--workers` images at a time. Every figure is kept in docs/bench.json and written to docs/bench.md. A run of all parts
 takes hours: one that was stopped goes on where it was, with the same sources and settings on the same kind of machine,
 and begins anew otherwise. What vibecheck found does not depend on our sources: it is kept for every kind of machine as
@@ -160,7 +160,7 @@ def arguments() -> argparse.Namespace:
         parser.add_argument(f"--{part}", action="store_true", help=f"run this part (all, when none is named): {part}")
     parser.add_argument("--network", nargs="+", choices=list(BAR), metavar="NAME", help=f"of {', '.join(BAR)}")
     parser.add_argument("--images", type=int, help="images a network")
-    parser.add_argument("--seconds", type=float, default=60.0, help="CPU seconds an image")
+    parser.add_argument("--seconds", type=float, default=60.0, help="CPU seconds per image")
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="images at a time")
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "bench.json")
@@ -182,7 +182,7 @@ def measure(name: str, instances: list[Instance], options: argparse.Namespace) -
 
 
 def measure_part(data: Path, name: str, instances: list[Instance], seconds: float) -> list[Radius]:
-    """Radii of some images, with a line an image on the terminal."""
+    """Radii of some images, with one line per image on the terminal."""
     tolerance = 1 / 1020 if name.startswith("resnet") else 0.002
 
     def line(at: int, radius: Radius) -> None:
@@ -200,7 +200,7 @@ def measure_part(data: Path, name: str, instances: list[Instance], seconds: floa
 
 
 def run_bar(options: argparse.Namespace) -> bool:
-    """One line a network; whether every bar is met."""
+    """One line per network; whether every bar is met."""
     good = True
     print(f"{'network':24}{'closed':>9}{'gap':>7}{'median':>8}{'CPU s':>8}{'nodes':>9}{'published s':>13}  bar")
     for name in options.network or BAR:
@@ -444,7 +444,7 @@ def run_growth(options: argparse.Namespace) -> bool:
         found["neurons"] += neurons
     for axis in ("images", "width", "depth"):
         for size, cpu, closed, gap, nodes in found[axis]:
-            print(f"{axis:7}{size:5}  {cpu:8.2f} CPU s an image  closed {closed:.2f}  gap {gap:.3f}  {nodes:.0f} nodes")
+            print(f"{axis:7}{size:5} {cpu:8.2f} CPU s per image  closed {closed:.2f}  gap {gap:.3f}  {nodes:.0f} nodes")
     keep(options.out, "growth", found)
     return True
 
@@ -470,7 +470,7 @@ def grow_network(
 
 
 def measure_within(classifier: Classifier, instances: list[Instance], seconds: float) -> list[Radius]:
-    """Radii within some CPU seconds an image, in this process."""
+    """Radii within some CPU seconds per image, in this process."""
     budget = Budget(seconds, MEMORY)
     return Native().measure(classifier, instances, Classification(), LINF, budget, tolerance=0.002, limit=0.5)
 
@@ -484,7 +484,7 @@ def undecided(classifier: Classifier, instance: Instance, radius: Radius) -> int
 
 
 def cost(radii: list[Radius]) -> list[float]:
-    """CPU seconds an image, closed share, mean relative gap and nodes an image."""
+    """CPU seconds per image, closed share, mean relative gap and nodes per image."""
     return [
         float(np.mean([r.cost.cpu_seconds for r in radii])),
         float(np.mean([r.status is Status.CLOSED for r in radii])),

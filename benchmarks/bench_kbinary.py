@@ -3,7 +3,7 @@
     python benchmarks/bench_kbinary.py [--instances 2000] [--seed 0] [--memory-of-paper]
 
 The state machines are the ones `radii` runs; only the verifier is made up: monotone truth, log-normal answer times that
-peak at the radius, a limit of one hour a query. `--memory-of-paper` adds the share of memory errors that Table 4 gives
+peak at the radius, a limit of one hour per query. `--memory-of-paper` adds the share of memory errors of Table 4,
 for each k.
 """
 

@@ -9,7 +9,7 @@ from radii.report.style import PALETTE, look
 
 
 def growth(found: dict[str, Any], file: Path) -> None:
-    """CPU seconds an image over width, depth and the number of undecided neurons."""
+    """CPU seconds per image over width, depth and the number of undecided neurons."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 3.2), layout="constrained")
@@ -25,7 +25,7 @@ def growth(found: dict[str, Any], file: Path) -> None:
     axes[2].axhline(found["seconds"], color="0.6", linewidth=0.8)
     axes[2].set(xlabel="undecided neurons at the upper end")
     axes[2].legend(frameon=False)
-    axes[0].set_ylabel("CPU s an image")
+    axes[0].set_ylabel("CPU s per image")
     axes[0].yaxis.set_major_formatter("{x:g}")
     axes[0].yaxis.set_minor_formatter("")
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -33,7 +33,7 @@ def growth(found: dict[str, Any], file: Path) -> None:
 
 
 def curves(results: dict[str, Any], file: Path) -> None:
-    """Mean gaps of networks over the CPU seconds an image."""
+    """Mean gaps of networks over the CPU seconds per image."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6, 3.6), layout="constrained")
@@ -42,7 +42,7 @@ def curves(results: dict[str, Any], file: Path) -> None:
         drawn = look(position)
         seconds, gaps = zip(*r["gaps"])
         axis.plot(seconds, gaps, color=drawn.colour, linestyle=drawn.line, marker="o", label=name)
-    axis.set(xlabel="CPU s an image", ylabel="mean (upper − lower) / upper", xscale="log", ylim=(0, None))
+    axis.set(xlabel="CPU s per image", ylabel="mean (upper − lower) / upper", xscale="log", ylim=(0, None))
     ticks = sorted({s for r in results.values() for s, _ in r["gaps"]})
     axis.set_xticks(ticks, [f"{s:g}" for s in ticks], minor=False)
     axis.minorticks_off()

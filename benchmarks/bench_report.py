@@ -49,7 +49,7 @@ def _head(run: dict[str, Any]) -> str:
     return (
         "# Benchmark of the engine\n\n"
         "Written by `make bench` (`benchmarks/bench_engine.py`; `BENCH=quick` for a tenth of the images). CPU seconds"
-        f" on one thread an image, {run['same']['workers']} images at a time, of {it['processor']},"
+        f" on one thread per image, {run['same']['workers']} images at a time, of {it['processor']},"
         f" {it['cores']} cores, {it['system']}, Python {it['python']},"
         f" torch {it['torch']}, {it['date']}.{held} Kernels are compiled"
         f" before the clock starts. {_whole(run)} Every figure, image by image, is in [bench.json](bench.json)."
@@ -103,7 +103,7 @@ def _bar(rows: dict[str, Any]) -> str:
         )
     seconds = " or ".join(sorted({f"{rows[n]['seconds']:g}" for n in order}))
     return (
-        f"## The published networks\n\nFirst correctly classified training images, {seconds} CPU seconds an image,"
+        f"## The published networks\n\nFirst correctly classified training images, {seconds} CPU seconds per image,"
         " tolerance 0.002 (1/1020 for CIFAR-10). The gap is (upper − lower) / upper. Published seconds are the wall"
         " time that the JAIR paper reports, on other hardware, for those of the images whose row has status `ok`; the"
         f" column after it is ours for the same images.\n\n{markdown(header, table)}\n\n{note}"
@@ -128,9 +128,10 @@ def _peer(results: dict[str, Any]) -> str:
     dated = ", ".join(sorted({f"vibecheck-nn {r['version']}, {r['date']}," for r in results.values()})).rstrip(",")
     busy = max(r["elsewhere"] for r in results.values())
     return (
-        f"## Beside vibecheck\n\nThe same images, {seconds} CPU seconds an image. vibecheck by binary search over"
-        " 0.001 … 0.399 in steps of 0.002 (CIFAR-10: 0.0005 … 0.0995 in steps of 0.0005), one process a query; a query"
-        " may use a quarter of the image's budget, and where it has no answer the search goes on below it, then above."
+        f"## Beside vibecheck\n\nThe same images, {seconds} CPU seconds per image. vibecheck by binary search over"
+        " 0.001 … 0.399 in steps of 0.002 (CIFAR-10: 0.0005 … 0.0995 in steps of 0.0005), one process per query; a"
+        " query may use a quarter of the image's budget, and where it has no answer the search goes on below it, then"
+        " above."
         " A grid step is also what it can leave open at best. Its part does not depend on our sources and is kept from"
         f" run to run: {dated} on the same kind of machine, with other programs on {busy:.1%} of the cores at most.\n\n"
         + markdown(header, table)
@@ -145,7 +146,7 @@ def _curves(results: dict[str, Any]) -> str:
         table.append([name, str(r["images"]), *(_number(gaps.get(s), 3) for s in budgets)])
     header = ["network", "images", *(f"{s:g} s" for s in budgets)]
     picture = "![Mean gaps over CPU seconds](pictures/bench-curves.png)"
-    return f"## Gaps over time\n\nMean gap by CPU seconds an image.\n\n{markdown(header, table)}\n\n{picture}"
+    return f"## Gaps over time\n\nMean gap by CPU seconds per image.\n\n{markdown(header, table)}\n\n{picture}"
 
 
 def _growth(found: dict[str, Any]) -> str:
@@ -155,9 +156,9 @@ def _growth(found: dict[str, Any]) -> str:
         for axis in names
         for size, cpu, closed, gap, nodes in found[axis]
     ]
-    header = ["what grows", "", "CPU s an image", "closed", "mean gap", "nodes an image"]
+    header = ["what grows", "", "CPU s per image", "closed", "mean gap", "nodes per image"]
     return (
-        f"## Growth of cost\n\nAt most {found['seconds']:g} CPU seconds an image. Images: mnist-net_256x2. Width and"
+        f"## Growth of cost\n\nAt most {found['seconds']:g} CPU seconds per image. Images: mnist-net_256x2. Width and"
         f" depth: networks trained for this on 10,000 images.\n\n{markdown(header, table)}\n\n"
         "![CPU seconds over width, depth and undecided neurons](pictures/bench-growth.png)\n\n"
         "Each point on the right is one image of these networks; the line is the budget."

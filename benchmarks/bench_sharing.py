@@ -29,7 +29,7 @@ from radii.problem import LINF, Classification
 
 NETWORKS = ("mnist-net_256x2", "mnist-net", "mnist_nn", "mnist_relu_3_50")
 FULL = 64  # nodes from which a batch counts as full
-NODES, TOGETHER = (2, 8, 32, 128), 8  # nodes an image, and images, in the comparison
+NODES, TOGETHER = (2, 8, 32, 128), 8  # nodes per image, and images, in the comparison
 SWEEPS = 20
 
 
@@ -170,7 +170,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--network", nargs="+", default=NETWORKS, metavar="NAME")
     parser.add_argument("--images", type=int, default=20)
-    parser.add_argument("--seconds", type=float, default=60.0, help="CPU seconds an image")
+    parser.add_argument("--seconds", type=float, default=60.0, help="CPU seconds per image")
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench_sharing.json")
     asked = parser.parse_args()

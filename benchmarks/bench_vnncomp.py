@@ -63,7 +63,7 @@ class CpuDeadline:
 
 
 def main() -> int:
-    """Print one line an instance, then the counts."""
+    """Print one line per instance, then the counts."""
     options = arguments()
     results: list[dict[str, Any]] = []
     known = kept(options)

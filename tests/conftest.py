@@ -1,4 +1,4 @@
-"""Settings for every test: one torch thread a worker, no display, no clock in hypothesis."""
+"""Settings for every test: one torch thread per worker, no display, no clock in hypothesis."""
 
 from __future__ import annotations
 

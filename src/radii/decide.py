@@ -81,7 +81,7 @@ class Decider(Protocol):
         ...
 
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
-        """One answer a query, in order. Misuse raises; time, memory and failures are answers."""
+        """One answer per query, in order. Misuse raises; time, memory and failures are answers."""
         ...
 
 
@@ -142,7 +142,7 @@ class Measurer(Protocol):
         limit: float | None = None,
         progress: Callable[[int, Radius], None] | None = None,
     ) -> list[Radius]:
-        """One radius an instance, in order; `progress` is called with the position of each as it ends."""
+        """One radius per instance, in order; `progress` is called with the position of each as it ends."""
         ...
 
 

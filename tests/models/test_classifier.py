@@ -121,7 +121,7 @@ def test_preprocessing_by_the_last_axis_for_channels_last_networks():
         (([1, 2], [1, 2, 3]), "as many means as stds"),
         ((float("nan"), 1), "finite number"),
         (("a", 1), "finite number"),
-        (([1, 2], [1, 2]), "one value a channel"),
+        (([1, 2], [1, 2]), "one value per channel"),
     ],
 )
 def test_bad_preprocessing_is_refused(given, complaint):

@@ -19,7 +19,7 @@ from radii.models.graph import ACTIVATIONS
 from radii.problem import Answer, Norm, Property, Query, Reason, Witness
 
 Candidates = Iterator[Floats]
-"""Batches of points, one a query, NaN where there is none: each is replayed until every query is broken."""
+"""Batches of points, one per query, NaN where there is none: each is replayed until every query is broken."""
 
 
 class Refused(Exception):
@@ -58,7 +58,7 @@ class Attack(ABC):
         """Candidates for queries of one batch, in rounds; a round costs little enough to look at the clock after it."""
 
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
-        """One answer a query, in order; queries that share a batch are searched together."""
+        """One answer per query, in order; queries that share a batch are searched together."""
         answers: dict[int, Answer] = {}
         groups: dict[Hashable, list[int]] = {}
         for i, query in enumerate(queries):

@@ -15,7 +15,7 @@ from radii.problem import OutputSpec, Query
 
 @dataclass(frozen=True, eq=False)
 class Goals:
-    """One clause a row: the row is broken where every entry of coefficients @ outputs − bounds is at most 0.
+    """One clause per row: the row is broken where every entry of coefficients @ outputs − bounds is at most 0.
 
     A query has as many rows as its property has ways to be violated; `owner` says which query a row belongs to.
     """

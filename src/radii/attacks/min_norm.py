@@ -38,7 +38,7 @@ _CHUNK_VALUES = 2**24  # values of the points that one chunk of instances may ho
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Minimum:
-    """The nearest broken points found: one an instance, or one for each (instance, target).
+    """The nearest broken points found: one per instance, or one for each (instance, target).
 
     Where none was found the distance is infinite, the point NaN and the prediction −1. `targets` has the shape of
     `distances`; −1 stands for any other class.
@@ -155,7 +155,7 @@ class _Hunt:
         return self._one(x, labels, targets, points, best)
 
     def _rivals(self, center: Tensor, labels: NDArray[np.int64], targets: NDArray[np.int64], each: bool) -> Tensor:
-        """The targets to try, one row an instance, −1 for any.
+        """The targets to try, one row per instance, −1 for any.
 
         The likeliest ones; for a network that ends in a ReLU also number `classes`, the tie at 0.
         """

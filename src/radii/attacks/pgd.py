@@ -86,7 +86,7 @@ class Balls:
 
     @property
     def center(self) -> Tensor:
-        """The centres, one a row."""
+        """The centres, one per row."""
         return self.room.center
 
     @staticmethod

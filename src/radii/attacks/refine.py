@@ -32,7 +32,7 @@ def refine(
 ) -> tuple[Floats, NDArray[np.float64]]:
     """The nearest broken points reached from the candidates, and their distances: NaN and infinite where none is.
 
-    `within` (one radius a row) says what is of interest: no point farther than that is looked for. Repeat a centre to
+    `within` (one radius per row) says what is of interest: no point farther than that is looked for. Repeat a centre to
     try several candidates on it. What is returned was replayed on the original model.
     """
     norm = Norm.of(norm)

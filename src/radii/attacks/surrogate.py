@@ -1,7 +1,7 @@
 """Surface: margins of a network with gradients that do not die.
 
 ReLU networks are flat where their neurons are off, and plain gradients stall there. The surface computes the exact
-outputs, but lets gradients pass through inactive neurons with a small slope (the *leak*, one number a row: 0 is the
+outputs, but lets gradients pass through inactive neurons with a small slope (the *leak*, one number per row: 0 is the
 true gradient). What is found with such a gradient is always judged by the exact outputs.
 """
 

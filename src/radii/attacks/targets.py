@@ -16,7 +16,7 @@ def check_inputs(classifier: Classifier, x: Any, labels: Any) -> tuple[Floats, N
     """Inputs of the domain as a float32 batch, and their labels."""
     marks = np.asarray(labels)
     if marks.ndim != 1:
-        raise InputError(f"labels: expected one an input in a list, got shape {marks.shape}")
+        raise InputError(f"labels: expected one per input in a list, got shape {marks.shape}")
     batch = np.asarray(x, dtype=np.float32)
     if not len(marks) and not batch.size:
         return batch.reshape(0, *classifier.input_shape), np.zeros(0, np.int64)
@@ -28,12 +28,12 @@ def check_inputs(classifier: Classifier, x: Any, labels: Any) -> tuple[Floats, N
 
 
 def check_targets(classifier: Classifier, labels: NDArray[np.int64], targets: Any) -> tuple[NDArray[np.int64], bool]:
-    """One target an instance (−1 for any other class), and whether each class is asked for."""
+    """One target per instance (−1 for any other class), and whether each class is asked for."""
     if targets is None or (isinstance(targets, str) and targets == "each"):
         return np.full(len(labels), -1, dtype=np.int64), targets is not None
     wanted = np.asarray(targets)
     if wanted.dtype.kind not in "iu" or wanted.shape not in ((), labels.shape):
-        raise InputError(f"targets: expected None, 'each', a class, or one class an input, got {targets!r}")
+        raise InputError(f"targets: expected None, 'each', a class, or one class per input, got {targets!r}")
     wanted = np.broadcast_to(wanted, labels.shape).astype(np.int64)
     bad = wanted[(wanted < -1) | (wanted >= classifier.classes)]
     if bad.size:

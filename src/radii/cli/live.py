@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from radii.study.run import Finished
     from radii.study.tally import Row, Tally
 
-_LINE_SECONDS = 10.0  # plain lines: at most one in so many seconds
-_DRAW_SECONDS = 0.25  # the live table: at most one picture in so many seconds
+_LINE_SECONDS = 10.0  # seconds between two plain lines, at least
+_DRAW_SECONDS = 0.25  # seconds between two redraws of the live table, at least
 _MARGIN = 4  # columns left free: a terminal that echoes ^C must not break the last line
 _STATUSES = ("closed", "open", "robust", "misclassified", "unsolved")
 

@@ -54,7 +54,7 @@ def positions(text: str, data: Dataset) -> list[int]:
 
 
 def preprocessing(mean: str | None, std: str | None) -> tuple[list[float], list[float]] | None:
-    """Mean and standard deviation, each one number or one a channel; None when neither is given."""
+    """Mean and standard deviation, each one number or one per channel; None when neither is given."""
     if mean is None and std is None:
         return None
     if mean is None or std is None:

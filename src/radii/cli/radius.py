@@ -36,7 +36,7 @@ def radius(
     grid: Annotated[
         str | None, typer.Option(help="Ask about START:STOP:STEP by binary search instead of measuring.")
     ] = None,
-    mean: Annotated[str | None, typer.Option(help="Preprocessing: mean, or one a channel: 0.49,0.48,0.45.")] = None,
+    mean: Annotated[str | None, typer.Option(help="Preprocessing: mean, or one per channel: 0.49,0.48,0.45.")] = None,
     std: Annotated[str | None, typer.Option(help="Preprocessing: standard deviation, like --mean.")] = None,
     input_shape: Annotated[
         str | None, typer.Option(help="Shape of one input where the file leaves it open: 1,28,28.")
@@ -91,7 +91,7 @@ def radius(
 
 
 def _write(target: Path, records: list[RadiusRecord]) -> None:
-    """Evidence to a file, or to a folder with one file an input; what has none is said."""
+    """Evidence to a file, or to a folder with one file per input; what has none is said."""
     found = {record.unit.instance.index: record.evidence for record in records if record.evidence is not None}
     for record in records:
         if record.evidence is None:

@@ -26,7 +26,7 @@ def supports(
     serialise: Annotated[bool, typer.Option("--serialise-assignments", help="true or false.")] = False,
     proofs: Annotated[bool, typer.Option("--unsat-proofs", help="true or false.")] = False,
 ) -> None:
-    """What radii can verify, one answer a line, for tools that choose a solver.
+    """What radii can verify, one answer per line, for tools that choose a solver.
 
     \b
     Example:

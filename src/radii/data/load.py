@@ -84,7 +84,7 @@ def _format(place: Path) -> str:
         return "images"
     raise DataError(
         f"{place}: expected idx files, CIFAR-10 batches, x.npy and y.npy, a labels.csv,"
-        " or one subfolder of pictures a class"
+        " or one subfolder of pictures per class"
     )
 
 

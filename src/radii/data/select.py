@@ -83,7 +83,7 @@ def only(dataset: Dataset, which: str, predictions: Any) -> Selection:
     predicted = np.asarray(predictions)
     if predicted.shape != dataset.y.shape:
         raise DataError(
-            f"{dataset.name}: expected {len(dataset)} predictions, one an input, got shape {predicted.shape}"
+            f"{dataset.name}: expected {len(dataset)} predictions, one per input, got shape {predicted.shape}"
         )
     right = predicted == dataset.y
     return Selection(

@@ -169,5 +169,5 @@ def _floats(arrays: Arrays, name: str) -> Tensor:
 def _slopes(arrays: Arrays, name: str, width: int) -> Tensor:
     array = _array(arrays, name, 2)
     if array.dtype != np.uint8 or array.shape[1] != width:
-        raise FormatError(f"evidence: expected {name} to hold {width} slopes a row")
+        raise FormatError(f"evidence: expected {name} to hold {width} slopes per row")
     return torch.from_numpy(array.copy())

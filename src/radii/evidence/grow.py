@@ -121,7 +121,7 @@ class Grower:
         self.grown = Grown()
 
     def grow(self, hints: Sequence[Hint]) -> Forest:
-        """The trees, one a row."""
+        """The trees, one per row."""
         count = len(hints)
         ends = self.net.low.expand(count, self.width), self.net.high.expand(count, self.width)
         level = _Level(torch.arange(count), list(hints), *ends)

@@ -58,7 +58,7 @@ class Sparse:
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """The trees of a group of rows, level by level; the first level has one node a row."""
+    """The trees of a group of rows, level by level; the first level has one node per row."""
 
     kind: Tensor  # (nodes,) uint8
     split: Tensor  # (inner nodes,) which column

@@ -1,7 +1,7 @@
 """Rounding in the checker: what float64 can have lost, charged where it is lost.
 
 A sum of n products, in any order, is off by at most γ_n = n·u / (1 − n·u) times the same sum of absolute values
-(Higham). Charges are computed in float64 too; `UP` covers that.
+(Higham 2002, section 3.1). Charges are computed in float64 too; `UP` covers that.
 """
 
 from __future__ import annotations

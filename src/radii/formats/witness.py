@@ -37,7 +37,7 @@ def pairs_text(x: Any, y: Any) -> str:
 
 
 def assignment_text(assigned: Sequence[tuple[Tensor, Any]]) -> str:
-    """Tensors and their values in the VNN-LIB textual form: `name type [dims]`, then one value a line, row by row."""
+    """Tensors and their values in the VNN-LIB textual form: `name type [dims]`, then one value per line, row by row."""
     lines: list[str] = []
     for tensor, values in assigned:
         lines.append(f"{tensor.name} {tensor.dtype} [{','.join(map(str, tensor.shape))}]")

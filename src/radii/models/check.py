@@ -63,7 +63,7 @@ def difference(classifier: Classifier, x: NDArray[np.float32], outputs: NDArray[
     with torch.no_grad():
         mine = classifier.graph(torch.from_numpy(x)).flatten(1).numpy()
     if mine.shape != outputs.shape:
-        raise ModelError(f"expected {mine.shape[1]} outputs an input, onnxruntime gave {outputs.shape[1]}")
+        raise ModelError(f"expected {mine.shape[1]} outputs per input, onnxruntime gave {outputs.shape[1]}")
     largest = float(np.abs(outputs).max())
     return float(np.abs(mine.astype(np.float64) - outputs).max() / (largest if largest > 0 else 1.0))
 

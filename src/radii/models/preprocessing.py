@@ -17,7 +17,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Preprocessing:
-    """(x − mean) / std in the units of the domain; one number, or one a channel."""
+    """(x − mean) / std in the units of the domain; one number, or one per channel."""
 
     mean: tuple[float, ...] = (0.0,)
     std: tuple[float, ...] = (1.0,)
@@ -31,7 +31,7 @@ class Preprocessing:
         if len(sizes) > 1:
             raise ModelError(
                 f"preprocessing: expected as many means as stds, got {len(self.mean)} and {len(self.std)}; "
-                "give one number or one a channel for each"
+                "give one number or one per channel for each"
             )
 
     @staticmethod
@@ -73,7 +73,7 @@ def _numbers(value: Any, name: str) -> tuple[float, ...]:
     except (TypeError, ValueError):
         numbers = ()
     if not numbers or not all(math.isfinite(v) for v in numbers):
-        raise ModelError(f"preprocessing: expected {name} to be a finite number or one a channel, got {value!r}")
+        raise ModelError(f"preprocessing: expected {name} to be a finite number or one per channel, got {value!r}")
     return numbers
 
 
@@ -87,4 +87,4 @@ def _spread(values: tuple[float, ...], shape: Shape) -> NDArray[np.float64]:
     if shape and shape[-1] == len(values):
         return array
     dims = "x".join(map(str, shape))
-    raise ModelError(f"preprocessing: expected one value a channel of the input {dims}, got {len(values)} values")
+    raise ModelError(f"preprocessing: expected one value per channel of the input {dims}, got {len(values)} values")

@@ -68,7 +68,7 @@ def content_of(dists: Sequence[Distribution], title: str = "Robustness report") 
 
 
 def _unsourced(dists: Sequence[Distribution], title: str = "Robustness report") -> Content:
-    """The content of distributions that come from no store: one row an input each."""
+    """The content of distributions that come from no store: one row per input each."""
     if not dists or any(len(dist) == 0 for dist in dists):
         raise InputError("report: expected distributions with at least one input each, got an empty one")
     names = [dist.name or "radii" for dist in dists]

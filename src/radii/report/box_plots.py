@@ -39,7 +39,7 @@ def network_boxes(
     end: str = "lower",
     looks: Looks | None = None,
 ) -> Axes:
-    """Axes with one box a network, of correctly classified inputs; `end="gap"` shows the verification gaps."""
+    """Axes with one box per network, of correctly classified inputs; `end="gap"` shows the verification gaps."""
     dists = many(distributions, "network_boxes")
     axes = axes_or_new(ax, _width(len(dists), 0.5))
     for place, (dist, style) in enumerate(zip(dists, looks_of(dists, looks), strict=True)):
@@ -51,7 +51,7 @@ def network_boxes(
 def split_boxes(
     train: Mapping[str, Distribution], test: Mapping[str, Distribution], ax: Axes | None = None, *, end: str = "lower"
 ) -> Axes:
-    """Axes with two boxes a network: the radii of its train and of its test inputs (correctly classified ones)."""
+    """Axes with two boxes per network: the radii of its train and of its test inputs (correctly classified ones)."""
     names = list(dict.fromkeys([*train, *test]))
     if not names:
         raise InputError("split_boxes: expected at least one network, got none")
@@ -64,7 +64,7 @@ def split_boxes(
 def class_boxes(
     distribution: Distribution, ax: Axes | None = None, *, end: str = "lower", test: Distribution | None = None
 ) -> Axes:
-    """Axes with one box a class of the inputs, and one more for `test` if given; numbers of inputs stand below."""
+    """Axes with one box per class of the inputs, and one more for `test` if given; numbers of inputs stand below."""
     others = None if test is None else test.by_class()
     return _grouped(distribution, (distribution.by_class(), others), "class of the input", (ax, end))
 
@@ -72,7 +72,7 @@ def class_boxes(
 def target_boxes(
     distribution: Distribution, ax: Axes | None = None, *, end: str = "lower", test: Distribution | None = None
 ) -> Axes:
-    """Axes with one box a target class, and one more for `test` if given; the rows must be one-to-one."""
+    """Axes with one box per target class, and one more for `test` if given; the rows must be one-to-one."""
     parts, others = _by_target(distribution), None if test is None else _by_target(test)
     return _grouped(distribution, (parts, others), "target class", (ax, end))
 

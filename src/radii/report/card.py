@@ -62,7 +62,7 @@ def card(content: Content, eps: float, confidence: float = 0.95) -> str:
 
 
 def model_index(content: Content, eps: float, confidence: float) -> list[dict[str, Any]]:
-    """The `model-index` of the Hugging Face metadata: one entry a network, one result a data set and question."""
+    """The `model-index` of the Hugging Face metadata: one entry per network, one result per data set and question."""
     found: dict[str, list[dict[str, Any]]] = {}
     for one in content.series:
         found.setdefault(str(one.question["classifier"]), []).append(_result(one, eps, confidence))

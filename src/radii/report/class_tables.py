@@ -116,7 +116,7 @@ def _risk(series: list[Series], path: Path, eps: float, confidence: float) -> Ta
 
 
 def read_costs(path: Path) -> list[list[float]]:
-    """A matrix of costs from a text file: one line a true class, numbers with commas."""
+    """A matrix of costs from a text file: one line per true class, numbers with commas."""
 
     def fail(message: str) -> InputError:
         return InputError(f"--costs: {path}: {message}")

@@ -38,7 +38,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Series:
-    """The radii of one network for one question: `dist` has one row an input, `pairs` one an input and target.
+    """The radii of one network for one question: `dist` has one row per input, `pairs` one per input and target.
 
     Where only single targets were asked, `dist` holds the nearest of the targets asked, and `nearest` says so.
     """
@@ -151,7 +151,7 @@ def _series(
 
 
 def grouped(frame: pd.DataFrame, where: str, class_names: tuple[str, ...]) -> Iterator[Series]:
-    """One series a network and question in rows of `radii_frame` from one place."""
+    """One series per network and question in rows of `radii_frame` from one place."""
     # Equal questions that differ in search parameters or versions only become runs of their own.
     run = frame.groupby([*QUESTION, "index", "target"], dropna=False, sort=False).cumcount()
     for key, rows in frame.groupby([*QUESTION, run], dropna=False, sort=False):
@@ -191,7 +191,7 @@ def distribution(rows: pd.DataFrame, name: str, class_names: Sequence[str] = ())
 
 
 def _nearest(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row an input from one row an input and target: the nearest target; a lower end needs all of them."""
+    """One row per input from one row per input and target: the nearest target; a lower end needs all of them."""
     import pandas as pd
 
     groups = rows.groupby("index", sort=False)

@@ -70,7 +70,7 @@ def latex(text: str) -> str:
 
 
 def write_pdf(content: Content, path: str | Path, options: Options | None = None) -> Path:
-    """Write a PDF: a page of facts, then one page a figure; a figure that the data do not allow is left out."""
+    """Write a PDF: a page of facts, then one page per figure; a figure that the data do not allow is left out."""
     from matplotlib.backends.backend_pdf import PdfPages
 
     target = Path(path)

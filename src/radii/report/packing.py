@@ -1,4 +1,4 @@
-"""Long lists of radii as texts that a page can hold: 21 bytes an input instead of some 60."""
+"""Long lists of radii as texts that a page can hold: 21 bytes per input instead of some 60."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages of a PDF: one of facts, then one a figure that the data allow."""
+"""The pages of a PDF: one of facts, then one per figure that the data allow."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _pages(one: Series) -> Iterator[Draw]:
 
 
 def _boxes(series: Sequence[Series], style: figures.Looks) -> Any:
-    """Boxes of train and test beside each other where the data have both, else one box a network."""
+    """Boxes of train and test beside each other where the data have both, else one box per network."""
     sides: dict[str, dict[str, Distribution]] = {}
     for one in series:
         sides.setdefault(str(one.question["split"]), {})[str(one.question["classifier"])] = one.dist

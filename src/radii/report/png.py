@@ -17,7 +17,7 @@ from radii.problem import Instance
 from radii.report.pictures import change, picture
 from radii.store import InstanceRecord, Selection, Store
 
-_LARGEST = 128  # pixels a side: larger pictures are thinned out for the page
+_LARGEST = 128  # pixels per side: larger pictures are thinned out for the page
 
 
 @dataclass(frozen=True)

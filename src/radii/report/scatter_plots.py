@@ -1,4 +1,4 @@
-"""One dot an input, or one dot a network."""
+"""One dot per input, or one dot per network."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _dots(axes: Axes, x: npt.NDArray[np.float64], dist: Distribution, style: Loo
 
 
 def paired_scatter(a: Distribution, b: Distribution, ax: Axes | None = None) -> Axes:
-    """Axes with one dot an input that both networks hold: its proven radius on each, with the gaps as bars."""
+    """Axes with one dot per input that both networks hold: its proven radius on each, with the gaps as bars."""
     axes = axes_or_new(ax, 4.6, 4.4)
     rows_a, rows_b = shared_rows(a, b)
     x, y = np.nan_to_num(a.lower[rows_a]), np.nan_to_num(b.lower[rows_b])

@@ -33,7 +33,7 @@ def is_sheet(address: object) -> bool:
 
 
 def sheet_series(path: str | Path, where: Selection | None = None) -> list[Series]:
-    """The radii in a CSV file, one series a network and question; `where` picks some of them."""
+    """The radii in a CSV file, one series per network and question; `where` picks some of them."""
     columns = _header(path)
     asked = where or Selection()
     if asked.study:
@@ -83,7 +83,7 @@ def _picked(frame: pd.DataFrame, where: Selection) -> pd.DataFrame:
 
 
 def _published(path: str | Path, where: Selection) -> Iterator[Series]:
-    """One series a network and run of the paper's tables."""
+    """One series per network and run of the paper's tables."""
     from radii.stats.published import read_published
 
     for name, dist in read_published(path).distributions.items():

@@ -19,7 +19,7 @@ from radii.report.png import Originals
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _TOKEN = re.compile(r"[A-Za-z0-9._~-]+", re.ASCII)
 LOOK_EVERY = 1.0  # seconds between two looks at a store
-_SHARE = 5.0  # a page is made again after so many times the time that making it takes
+_SHARE = 5.0  # a page is not remade before this many times the seconds that making it took have passed
 _MOST_KEPT = 4  # pages
 
 

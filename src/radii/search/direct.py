@@ -21,7 +21,7 @@ def direct(
     limit: float | None = None,
     progress: Callable[[int, Radius], None] | None = None,
 ) -> list[Radius]:
-    """One radius an instance, in order; the budget is per instance."""
+    """One radius per instance, in order; the budget is per instance."""
     measurer = refuse_asker(decider)
     number(tolerance, "tolerance", low=0.0, strict=True)
     return measurer.measure(

@@ -65,7 +65,7 @@ def in_batches(
     at_once: int = 256,
     progress: Finish | None = None,
 ) -> list[Radius]:
-    """One radius an instance, in order; the open questions of up to `at_once` instances make one batch.
+    """One radius per instance, in order; the open questions of up to `at_once` instances make one batch.
 
     A batch is answered as a whole, so nothing is cancelled. An instance's wall time is its share of each round, by
     questions. `progress` is called with the place of each instance that is finished.
@@ -98,7 +98,7 @@ def concurrently(
     at_once: int = 1,
     progress: Finish | None = None,
 ) -> list[Radius]:
-    """One radius an instance, in order, with up to k queries each for `at_once` instances in flight."""
+    """One radius per instance, in order, with up to k queries each for `at_once` instances in flight."""
     results: dict[int, Radius] = {}
     finish = _finisher(results, progress)
     waiting = _begin(job, search, instances, 0, finish)
@@ -163,5 +163,5 @@ def _quietest(item: tuple[tuple[int, int], Answer]) -> tuple[int, int]:
 def _decided(decider: Decider, classifier: Classifier, queries: list[Query], budget: Budget) -> list[Answer]:
     answers = decider.decide(classifier, queries, budget)
     if len(queries) != len(answers):
-        raise InputError(f"{decider.identity}: expected {len(queries)} answers, one a query, got {len(answers)}")
+        raise InputError(f"{decider.identity}: expected {len(queries)} answers, one per query, got {len(answers)}")
     return answers

@@ -110,7 +110,7 @@ class Play:
 
 
 def play(trial: Trial, search: GridSearch, limit: float) -> Play:
-    """One search to its end, with k processors and `limit` seconds a query."""
+    """One search to its end, with k processors and `limit` seconds per query."""
     number(limit, "limit", low=0.0, strict=True)
     now = cpu = 0.0
     begun: dict[int, float] = {}
@@ -170,7 +170,7 @@ class Summary:
 
     @staticmethod
     def of(plays: Sequence[Play]) -> Summary:
-        """The averages an instance; `closed` are those whose ends are neighbours on the grid or its border."""
+        """The averages per instance; `closed` are those whose ends are neighbours on the grid or its border."""
         if not plays:
             raise InputError("summary: expected at least one play, got none")
         queries = np.array([p.queries for p in plays])

@@ -1,4 +1,8 @@
-"""Confidence limits for one share or one mean: exact, Chernoff, Hoeffding, Bernstein, finite population."""
+"""Confidence limits for one share or one mean: exact, Chernoff, Hoeffding, Bernstein, finite population.
+
+Exact limits of a share are those of Clopper and Pearson (1934), Chernoff's come from the Kullback–Leibler divergence
+(Chernoff 1952), Hoeffding's from Hoeffding (1963), Bernstein's from Maurer and Pontil (2009).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the answers cost: cactus data, penalised averages (PAR), and what each verifier adds to a portfolio."""
+"""What the answers cost: cactus data, penalised averages (PAR), and what each verifier adds (Shapley 1953)."""
 
 from __future__ import annotations
 

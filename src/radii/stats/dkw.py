@@ -1,4 +1,8 @@
-"""Bands that hold for the whole curve at once: Dvoretzky–Kiefer–Wolfowitz, and its finite-population version."""
+"""DKW: bands that hold for the whole curve at once, for unseen inputs and for finite populations.
+
+Dvoretzky, Kiefer and Wolfowitz (1956) with the sharp constant of Massart (1990). Without replacement the deviation is
+a two-sample Smirnov statistic, whose law is computed exactly.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Effect sizes on interval data: each is an interval that holds wherever the radii lie."""
+"""Effect sizes on interval data: Cliff's delta (1993), Wasserstein distance, areas; wherever the radii lie."""
 
 from __future__ import annotations
 

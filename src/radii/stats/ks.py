@@ -1,4 +1,4 @@
-"""Two-sample permutation tests on interval data, many pairs at once.
+"""KS: the two-sample Kolmogorov–Smirnov test by permutation, on interval data, many pairs at once.
 
 One run of shuffled labels serves every pair of the same sizes: a pair only says after which positions of its
 pooled order the walk S_A − S_B may be read (inside a tie it may not), so ties and grids are handled exactly.

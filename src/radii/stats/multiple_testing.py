@@ -19,7 +19,10 @@ def holm(p_values: Any) -> FloatArray:
 
 
 def benjamini_hochberg(p_values: Any) -> FloatArray:
-    """Adjusted p-values that control the expected share of false rejections (independent or positively dependent)."""
+    """Adjusted p-values that control the expected share of false rejections (Benjamini and Hochberg 1995).
+
+    For independent or positively dependent tests.
+    """
     values, order = _sorted(p_values)
     factors = values.size / np.arange(1, values.size + 1)
     stepped = np.minimum.accumulate((values[order] * factors)[::-1])[::-1]

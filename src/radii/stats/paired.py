@@ -1,4 +1,4 @@
-"""Tests for the same inputs on two networks: sign flips of the difference, and McNemar's test at one ε."""
+"""Tests for the same inputs on two networks: sign flips of the difference (Fisher 1935), McNemar (1947) at one ε."""
 
 from __future__ import annotations
 

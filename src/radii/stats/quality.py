@@ -59,7 +59,7 @@ class Quality:
         return [(f.name.replace("_", " "), _text(getattr(self, f.name))) for f in fields(self)]
 
     def __str__(self) -> str:
-        """The table, one measure a line."""
+        """The table, one measure per line."""
         rows = self.table()
         width = max(len(name) for name, _ in rows)
         return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)

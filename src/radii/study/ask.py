@@ -41,7 +41,7 @@ class Options(TypedDict, total=False):
     evidence: bool
 
 
-# Searches over a grid; batches gain nothing from speculation, so one query an input at a time unless k says more.
+# Searches over a grid; batches gain nothing from speculation, so one query per input at a time unless k says more.
 _SEARCHES: dict[str, type[KBinary] | type[Iterative]] = {"kbinary": KBinary, "iterative": Iterative}
 
 

@@ -33,7 +33,7 @@ class Measurement:
         self.ask.check(self.classifier, self.decider)
 
     def radii(self, instances: Sequence[Instance], progress: Progress | None = None) -> list[Radius]:
-        """One radius an instance, in order; `progress` is called with (how many are finished, the radius)."""
+        """One radius per instance, in order; `progress` is called with (how many are finished, the radius)."""
         self._check(instances)
         count = _Count(progress)
         return [radius for part in _parts(instances, _BATCH) for radius in self._solve(part, count)]

@@ -59,7 +59,7 @@ Listen = Callable[[Finished], None]
 class Run:
     """One process's part in a study.
 
-    `listen` hears of every finished unit, `idle` while others are waited for, `tick` a few times a second.
+    `listen` hears of every finished unit, `idle` while others are waited for, `tick` a few times per second.
     """
 
     plan: Plan

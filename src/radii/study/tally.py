@@ -82,7 +82,7 @@ class Tally:
 
     @property
     def rate(self) -> float | None:
-        """Units a second since the first one began."""
+        """Units per second since the first one began."""
         return None if self._began is None else self.progressed / (time.monotonic() - self._began)
 
     @property

@@ -22,7 +22,7 @@ _loaded: OrderedDict[str, Classifier] = OrderedDict()
 
 
 def classifier_of(source: Source) -> Classifier:
-    """The classifier of a source, loaded once a worker; it was checked against onnxruntime when it was planned."""
+    """The classifier of a source, loaded once per worker; it was checked against onnxruntime when it was planned."""
     if source.fingerprint not in _loaded:
         _loaded[source.fingerprint] = source.load(check=False)
         if len(_loaded) > _KEPT:

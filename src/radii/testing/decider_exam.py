@@ -4,7 +4,7 @@
 
     check_decider(MyDecider())                                   # all of it
     @pytest.mark.parametrize("check", DECIDER_EXAM, ids=lambda c: c.__name__)
-    def test_my_decider(check): check(MyDecider())               # or one test a rule
+    def test_my_decider(check): check(MyDecider())               # or one test per rule
 
 What is true is known from `radii.testing.exact_radius`, which shares no code with any decider. Norms that a decider
 says are unsupported (UNKNOWN, `Reason.UNSUPPORTED`) are left out.

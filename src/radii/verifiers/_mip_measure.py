@@ -43,7 +43,7 @@ class Measurement:
         self.lower: float | None = None
         self.witness: Witness | None = None
         self.note = ""
-        # Towards one target an input that a third class wins is measured all the same.
+        # With one target, an input that the network gives to a third class is measured all the same.
         self.prediction = int(np.argmax(classifier.reference(query.instance.x[None])[0]))
 
     def run(self) -> Radius:

@@ -45,7 +45,7 @@ class BoundsOnly:
         return beyond(property, norm, operators, takes=("classes",), activations=ACTIVATIONS)
 
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
-        """One answer a query; balls of one norm are bounded together."""
+        """One answer per query; balls of one norm are bounded together."""
         if unreadable := _unreadable(classifier):
             return [Answer.unknown(Reason.UNSUPPORTED, unreadable) for _ in queries]
         answers: dict[int, Answer] = {}

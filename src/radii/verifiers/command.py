@@ -139,7 +139,7 @@ class Command:
         return beyond(property, norm, operators, takes=("classes", "outputs"), norms=("linf",))
 
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
-        """One answer a query, each within the budget."""
+        """One answer per query, each within the budget."""
         return [self._query(classifier, query, budget) for query in queries]
 
     def decide_spec(self, classifier: Classifier, query: SpecQuery, budget: Budget) -> Answer:

@@ -74,7 +74,7 @@ class Envelope:
         limit: float | None = None,
         progress: Callable[[int, Radius], None] | None = None,
     ) -> list[Radius]:
-        """One radius an instance."""
+        """One radius per instance."""
         number(tolerance, "tolerance", low=0.0, strict=True)
         refuse_unsupported(classifier.graph)
         results: list[Radius] = []

@@ -63,7 +63,7 @@ class Marabou:
         return beyond(property, norm, operators, takes=("classes", "outputs"), norms=NORMS, activations=PIECEWISE)
 
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
-        """One answer a query, each within the budget; one child serves several."""
+        """One answer per query, each within the budget; one child serves several."""
         return self._answers([ask(classifier, query, NORMS, unsupported) for query in queries], budget)
 
     def decide_spec(self, classifier: Classifier, query: SpecQuery, budget: Budget) -> Answer:

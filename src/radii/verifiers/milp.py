@@ -1,4 +1,4 @@
-"""Milp: exact answers by mixed-integer programming (Tjeng, Xiao, Tedrake 2019), for L∞ and L1 balls and for boxes.
+"""Milp: exact answers by mixed-integer programming (MIPVerify, Tjeng et al. 2019), for L∞ and L1 balls and boxes.
 
 What makes a bound of a floating-point solver a proof: the program is a relaxation of the truth (see `_mip_model`), so
 only the slack of the solver can overstate its bound. One that keeps its dual feasibility tolerance τ overstates by at
@@ -87,7 +87,7 @@ class Milp:
         return beyond(property, norm, operators, takes=("classes", "outputs"), norms=NORMS, activations=PIECEWISE)
 
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
-        """One answer a query, each within the budget."""
+        """One answer per query, each within the budget."""
         return [self._decide(classifier, query, budget) for query in queries]
 
     def _decide(self, classifier: Classifier, query: Query, budget: Budget) -> Answer:

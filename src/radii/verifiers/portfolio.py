@@ -41,7 +41,7 @@ class Portfolio:
         return "" if "" in said else "; ".join(dict.fromkeys(said))
 
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
-        """One answer a query, with what all members together spent on it."""
+        """One answer per query, with what all members together spent on it."""
         _check(classifier, queries)
         answers: dict[int, Answer] = {}
         for member in self.members:

@@ -58,7 +58,7 @@ class Smt:
         return beyond(property, norm, operators, takes=("classes", "outputs"), norms=NORMS, activations=PIECEWISE)
 
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
-        """One answer a query, each within the budget."""
+        """One answer per query, each within the budget."""
         return [self._answer(ask(classifier, query, NORMS, unsupported), budget) for query in queries]
 
     def decide_spec(self, classifier: Classifier, query: SpecQuery, budget: Budget) -> Answer:

@@ -1,1 +1,1 @@
-"""One module a file format: each reads files into arrays and gives a `Dataset`."""
+"""One module per file format: each reads files into arrays and gives a `Dataset`."""

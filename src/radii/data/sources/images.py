@@ -1,4 +1,4 @@
-"""A folder of pictures: one subfolder a class, or a CSV file that lists files and labels."""
+"""A folder of pictures: one subfolder per class, or a CSV file that lists files and labels."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def load(
 def list_folders(root: Path, split: str | None = None) -> Listing:
     """The pictures of root/[split/]CLASS/, classes and files in the order of their names."""
     if not root.is_dir():
-        raise DataError(f"{root}: expected a folder with one subfolder of pictures a class")
+        raise DataError(f"{root}: expected a folder with one subfolder of pictures per class")
     base = root / split if split and (root / split).is_dir() else root
     folders = sorted(entry for entry in base.iterdir() if entry.is_dir())
     if base == root and folders and all(folder.name in _SPLITS for folder in folders):

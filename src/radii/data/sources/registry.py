@@ -174,7 +174,7 @@ SOURCES: dict[str, Source] = {
         Source("idx", "a folder of idx files in MNIST's form", "idx", fixed=(("name", "idx"),), format=True),
         Source(
             "images",
-            "a folder of pictures: one subfolder a class, or a CSV file with file and label",
+            "a folder of pictures: one subfolder per class, or a CSV file with file and label",
             "images",
             splits=(),
             options=(*_IMAGE_OPTIONS, "class_names"),

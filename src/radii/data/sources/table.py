@@ -1,4 +1,4 @@
-"""CSV tables: one row an input, one column of labels, the other columns numbers."""
+"""CSV tables: one row per input, one column of labels, the other columns numbers."""
 
 from __future__ import annotations
 
