@@ -91,6 +91,7 @@ def gathered(data: Dataset, radii: Sequence[Radius], name: str, keys: Sequence[s
         correct=[not r.misclassified for r in radii],
         status=[r.status.value for r in radii],
         ids=[f"{data.name}/{data.split}/{index}" for index in data.indices],
+        contents=[instance.fingerprint for instance in data.instances],
         cpu_seconds=[r.cost.cpu_seconds for r in radii],
         wall_seconds=[r.cost.wall_seconds for r in radii],
         keys=keys,

@@ -85,6 +85,25 @@ def test_gate(study: Path, capfd: Capture) -> None:
     assert "SHARE@EPSILON" in refused_here(capfd, "gate", store, "--robust-accuracy", "0.9")
 
 
+def test_an_input_that_was_measured_twice(tmp_path: Path, capfd: Capture) -> None:
+    """A gate counts it once, with its best ends; a proof of one row beyond the witness of the other is found."""
+    ways = [{"method": "direct", "tolerance": tolerance} for tolerance in (0.01, 0.1)]
+    path = toy_study(tmp_path / "s", nets=1, search=ways)
+    assert run(["run", str(path), "--runner", "serial"]) == 0
+    store = path.with_suffix(".db")
+    words = ("gate", store, "--robust-accuracy", "0@0", "--json")
+    judged = json.loads(said(capfd, *words))
+    rows = list(csv.DictReader(io.StringIO(said(capfd, "export", store))))
+    assert len(rows) == 12
+    assert [one["inputs"] for one in judged] == [len({row["content"] for row in rows})] == [6]
+    with sqlite3.connect(store) as database:
+        database.execute("UPDATE radii SET lower = 0.9, upper = NULL, status = 'open' WHERE tolerance = 0.1")
+        database.execute("DELETE FROM witnesses WHERE units_id IN (SELECT units_id FROM radii WHERE tolerance = 0.1)")
+    database.close()
+    found = json.loads(said(capfd, "check", store, "--json", code=1))["wrong"]
+    assert sum("proven up to 0.9 but broken at" in one["message"] for one in found) == 6
+
+
 def test_check_finds_a_false_witness(study: Path, capfd: Capture, tmp_path: Path) -> None:
     assert "0 wrong" in said(capfd, "check", study.with_suffix(".db"))
     forged = tmp_path / "forged.db"

@@ -223,3 +223,20 @@ def test_claims_about_classes_use_holm() -> None:
         class_claims(parts, 0.1, 1.5)
     with pytest.raises(InputError, match="class"):
         class_claims({}, 0.1, 0.5)
+
+
+def test_an_input_that_is_counted_twice_is_refused() -> None:
+    """Three copies of one input are one observation: the band would be narrower than the truth allows."""
+    dist = Distribution.from_arrays(lower=[0.1, 0.1, 0.1, 0.2], ids=["a/0", "a/0", "a/0", "a/1"])
+    with pytest.raises(InputError, match="expected every input once, got a/0 3 times"):
+        dist.guarantee()
+    assert dist.select([0, 3]).guarantee().n == 2
+
+
+def test_inputs_that_repeat_others_are_told() -> None:
+    """Equal values at different places may be honest draws; the sentence says how many there are."""
+    dist = Distribution.from_arrays(lower=[0.1, 0.1, 0.2], correct=[1, 1, 0], contents=["x", "x", "x"])
+    assert dist.guarantee().repeated == 2
+    assert "although 2 of the 3 repeat another input" in dist.guarantee().sentence(0.1)
+    assert dist.guarantee(among="correct").repeated == 1
+    assert "repeat" not in dist.select([1]).guarantee().sentence(0.1)

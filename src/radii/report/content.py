@@ -183,6 +183,7 @@ def distribution(rows: pd.DataFrame, name: str, class_names: Sequence[str] = ())
         target=rows["target"].astype("Float64").to_numpy(dtype=float, na_value=np.nan),
         status=status,
         ids=where.to_numpy(),
+        contents=rows["content"].to_numpy(dtype=str),
         cpu_seconds=rows["cpu_seconds"].to_numpy(),
         wall_seconds=rows["wall_seconds"].to_numpy(),
         name=name,

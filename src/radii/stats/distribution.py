@@ -35,7 +35,19 @@ if TYPE_CHECKING:
 
     from radii.stats.comparison import Comparison
 
-_ROWS = ("lower", "upper", "label", "correct", "target", "status", "ids", "cpu_seconds", "wall_seconds", "keys")
+_ROWS = (
+    "lower",
+    "upper",
+    "label",
+    "correct",
+    "target",
+    "status",
+    "cpu_seconds",
+    "wall_seconds",
+    "ids",
+    "contents",
+    "keys",
+)
 
 
 class RobustAccuracy(NamedTuple):
@@ -71,6 +83,7 @@ class Distribution:
     target: IntArray
     status: npt.NDArray[np.str_]
     ids: npt.NDArray[np.str_] | None = None
+    contents: npt.NDArray[np.str_] | None = None
     cpu_seconds: FloatArray | None = None
     wall_seconds: FloatArray | None = None
     keys: npt.NDArray[np.str_] | None = None
@@ -89,8 +102,9 @@ class Distribution:
     ) -> Self:
         """A distribution from plain arrays, one value per input; NaN or None marks an absent end.
 
-        Further keywords: `ids` (what pairs inputs between networks), `cpu_seconds`, `wall_seconds`, `status`,
-        `name`, `class_names`, and `tolerance` (0.002): the widest gap that still counts as closed.
+        Further keywords: `ids` (what pairs inputs between networks), `contents` (equal for equal inputs, such as
+        fingerprints), `cpu_seconds`, `wall_seconds`, `status`, `name`, `class_names`, and `tolerance` (0.002): the
+        widest gap that still counts as closed.
 
         >>> dist = Distribution.from_arrays(lower=[0.01, 0.03, None], upper=[0.02, None, None], correct=[1, 1, 0])
         >>> dist.robust_accuracy(0.025)
@@ -107,7 +121,9 @@ class Distribution:
         for key in ("cpu_seconds", "wall_seconds"):
             if details.get(key) is not None:
                 details[key] = column(details[key], key, n)
-        ids, keys = details.pop("ids", None), details.pop("keys", None)
+        for key in ("ids", "contents", "keys"):
+            if details.get(key) is not None:
+                details[key] = _texts(details[key], key, n)
         details["class_names"] = tuple(map(str, details.pop("class_names", None) or ()))
         return cls(
             lower=low,
@@ -116,8 +132,6 @@ class Distribution:
             correct=right,
             target=np.full(n, ANY_TARGET) if target is None else integers(target, "target", n, ANY_TARGET),
             status=derive_status(low, high, right, tolerance) if status is None else _status(status, right),
-            ids=None if ids is None else _texts(ids, "ids", n),
-            keys=None if keys is None else _texts(keys, "keys", n),
             **details,
         )
 
@@ -163,7 +177,10 @@ class Distribution:
         The inputs must be one row each: with one row per target class, select one target first.
         """
         self._one_row_each("guarantee")
-        return guarantee(self.ends(among), confidence, among=among, **options)
+        found = guarantee(self.ends(among), confidence, among=among, **options)
+        counted = self if among == "all" else self.select(self.correct)
+        known = counted.contents
+        return found if known is None else replace(found, repeated=len(known) - np.unique(known).size)
 
     def class_guarantees(self, confidence: float = 0.95, among: str = "all") -> dict[int, Guarantee]:
         """One band per class; all of them hold together with the asked confidence."""
@@ -214,6 +231,12 @@ class Distribution:
             raise InputError(
                 f"{purpose}: expected one row per input, got rows for {np.unique(self.target).size} targets; "
                 "use by_target() and take one"
+            )
+        if self.ids is not None and np.unique(self.ids).size < len(self):
+            names, counts = np.unique(self.ids, return_counts=True)
+            raise InputError(
+                f"{purpose}: expected every input once, got {names[counts.argmax()]} {counts.max()} times; an input "
+                "that is counted again says nothing new, so leave the others out"
             )
 
 

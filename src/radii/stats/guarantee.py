@@ -28,7 +28,8 @@ class Guarantee:
     """A band for the share of unseen inputs that are robust, for all ε at once, with its assumptions.
 
     `about` names the part of the inputs it speaks of ("of class 3"); with a `family` above 1 it is one of that many
-    statements, each made with `confidence`, so that all of them hold together with `joint_confidence`.
+    statements, each made with `confidence`, so that all of them hold together with `joint_confidence`. `repeated`
+    counts inputs with the same values as another one, where that is known.
     """
 
     ends: Ends
@@ -39,6 +40,7 @@ class Guarantee:
     evidence: str = "proof and attack"
     about: str = ""
     family: int = 1
+    repeated: int = 0
 
     @property
     def n(self) -> int:
@@ -91,6 +93,8 @@ class Guarantee:
             drawn = "the inputs are independent draws from the distribution the statement is about"
         else:
             drawn = f"the inputs are a simple random sample, without replacement, of the {self.population} inputs"
+        if self.repeated:
+            drawn += f", although {self.repeated} of the {self.n} repeat another input"
         rule = "inputs, budget and method were fixed before the radii were seen"
         return (drawn, rule, EVIDENCE[self.evidence], DEFINITIONS[self.among])
 

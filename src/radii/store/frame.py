@@ -58,6 +58,7 @@ RADII: dict[str, Any] = {
     "peak_memory": schema.radii.c.peak_memory,
     "note": schema.radii.c.note,
     "key": NAMED["key"],
+    "content": schema.instances.c.fingerprint,
 }
 _ASKED = ("epsilon", "verdict", "reason", "detail", "decider", "cpu_seconds", "wall_seconds", "nodes", "peak_memory")
 _WHOSE = ("classifier", "dataset", "split", "index", "label", "property", "target", "norm")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,16 +77,15 @@ def audit(store: Store) -> Audit:
     """Every row looked at with the original models, the data and arithmetic; then rows against each other and plans."""
     result = Audit()
     recall = Recall(_studies(store, result))
-    ends: dict[tuple[Any, ...], list[RadiusRecord]] = defaultdict(list)
+    ends = _Ends()
     for item in store.examine():
         row = _look(item, recall, result)
         result.rows.append(row)
         result.wrong += [Finding.of(row, line) for line in row.wrong]
         result.unchecked += [Finding.of(row, line) for line in row.unchecked]
         if item.record is not None:
-            ends[_question(item.record)].append(item.record)
-    for group in ends.values():
-        result.wrong += _opposed(group)
+            ends.add(item.record, row)
+    result.wrong += ends.opposed()
     for alarm in store.alarms():
         result.wrong.append(Finding.of(alarm, f"alarm: {alarm.message}"))
     for lost in store.missing():
@@ -214,25 +214,26 @@ def _question(record: RadiusRecord) -> tuple[Any, ...]:
     return (unit.classifier.fingerprint, unit.instance.fingerprint, setting.norm, *asked)
 
 
-def _opposed(group: list[RadiusRecord]) -> list[Finding]:
-    """A proof of one verifier beyond a witness of another."""
-    proven = [r for r in group if r.radius.lower is not None and not r.radius.misclassified]
-    broken = [r for r in group if r.radius.upper is not None and not r.radius.misclassified]
-    if not proven or not broken:
-        return []
-    low = max(proven, key=lambda r: r.radius.lower or 0.0)
-    high = min(broken, key=lambda r: r.radius.upper or 0.0)
-    if (low.radius.lower or 0.0) < (high.radius.upper or 0.0):
-        return []
-    names = f"{low.unit.setting.verifier} and {high.unit.setting.verifier}"
-    said = f"proven up to {low.radius.lower!r} but broken at {high.radius.upper!r} ({names})"
-    unit = low.unit
-    return [
-        Finding(
-            classifier=unit.classifier.name,
-            dataset=unit.instance.dataset,
-            index=unit.instance.index,
-            message=said,
-            key=unit.key,
-        )
-    ]
+class _Ends:
+    """The largest proof and the nearest witness of every question; whole records would fill the memory."""
+
+    def __init__(self) -> None:
+        self._proven: dict[tuple[Any, ...], tuple[float, str, Row]] = {}
+        self._broken: dict[tuple[Any, ...], tuple[float, str, Row]] = {}
+
+    def add(self, record: RadiusRecord, row: Row) -> None:
+        """Take note of a row's ends."""
+        radius, question, verifier = record.radius, _question(record), record.unit.setting.verifier
+        if radius.misclassified:
+            return
+        if radius.lower is not None and radius.lower > self._proven.get(question, (-1.0,))[0]:
+            self._proven[question] = (radius.lower, verifier, row)
+        if radius.upper is not None and radius.upper < self._broken.get(question, (math.inf,))[0]:
+            self._broken[question] = (radius.upper, verifier, row)
+
+    def opposed(self) -> Iterator[Finding]:
+        """Every proof of one verifier beyond a witness of another."""
+        for question, (lower, prover, row) in self._proven.items():
+            upper, breaker, _ = self._broken.get(question, (math.inf, "", row))
+            if lower >= upper:
+                yield Finding.of(row, f"proven up to {lower!r} but broken at {upper!r} ({prover} and {breaker})")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from radii.stats import Distribution
 from radii.store import QUESTION, Selection, Store, radii_frame
 from radii.store.frame import ends_in_order
 from radii.store.record import canonical
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _SAME = (*QUESTION, "target")
 
@@ -76,12 +79,12 @@ def judge(store: Store, where: Selection, demands: list[Demand], confidence: flo
     found = []
     for values, rows in frame.groupby(list(_SAME), dropna=False, sort=True):
         named = dict(zip(_SAME, values, strict=True))
-        missing = unfinished.get(_group(named), 0)
+        rows, missing = _once(rows), unfinished.get(_group(named), 0)
         absent = [np.nan] * missing
         dist = Distribution.from_arrays(
             lower=[*rows["lower"], *absent],
             upper=[*rows["upper"], *absent],
-            correct=[*(rows["status"] != "misclassified"), *([True] * missing)],
+            correct=[*rows["correct"], *([True] * missing)],
         )
         promise = dist.guarantee(confidence)
         for demand in demands:
@@ -90,6 +93,12 @@ def judge(store: Store, where: Selection, demands: list[Demand], confidence: flo
             said = promise.sentence(demand.epsilon, whole_curve=False)
             found.append(Judgement(_title(named), demand, proven, limit, promise.n, missing, said))
     return found
+
+
+def _once(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row per input: one that was measured with other parameters too counts once, with the best of its ends."""
+    right = rows.assign(correct=rows["status"] != "misclassified")
+    return right.groupby(["index", "content"], sort=False).agg({"lower": "max", "upper": "min", "correct": "all"})
 
 
 def _unfinished(store: Store, where: Selection) -> dict[tuple[Any, ...], int]:
