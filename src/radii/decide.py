@@ -158,10 +158,10 @@ class SpecDecider(Protocol):
 def replay(classifier: Classifier, query: Query, x: Any) -> Witness | None:
     """The witness if x lies in the ball and the domain and breaks the property on the original model, else None.
 
-    The input is rounded to float32, as the model would get it; the model runs in its own runtime; distances are
-    taken in float64. A tie with the label breaks classification.
+    The input is rounded to the model's own floats, as the model would get it; the model runs in its own runtime, its
+    outputs are compared as it gives them, distances are taken in float64. A tie with the label breaks classification.
     """
-    value = np.asarray(x, dtype=np.float32).reshape(query.instance.x.shape)
+    value = np.asarray(x, dtype=classifier.dtype).reshape(query.instance.x.shape)
     if not np.isfinite(value).all() or not query.ball(classifier.domain).contains(value):
         return None
     return witness_at(classifier, query, value)
@@ -169,7 +169,7 @@ def replay(classifier: Classifier, query: Query, x: Any) -> Witness | None:
 
 def witness_at(classifier: Classifier, query: Query, value: Any) -> Witness | None:
     """Like `replay`, for a value already known to lie in the domain; the query's ε is not looked at."""
-    value = np.asarray(value, dtype=np.float32).reshape(query.instance.x.shape)
+    value = np.asarray(value, dtype=classifier.dtype).reshape(query.instance.x.shape)
     both = classifier.reference(np.stack([query.instance.x, value]))
     outputs = both[1]
     if not np.isfinite(outputs).all():
@@ -187,7 +187,7 @@ def witness_at(classifier: Classifier, query: Query, value: Any) -> Witness | No
 
 def replay_spec(classifier: Classifier, query: SpecQuery, x: Any) -> Witness | None:
     """The witness if x lies in the box and its outputs on the original model violate the specification, else None."""
-    value = np.asarray(x, dtype=np.float32).reshape(classifier.input_shape)
+    value = np.asarray(x, dtype=classifier.dtype).reshape(classifier.input_shape)
     flat = value.astype(np.float64).ravel()
     if not (np.all(flat >= query.lower.ravel()) and np.all(flat <= query.upper.ravel())):
         return None

@@ -53,28 +53,29 @@ class Region:
         """Whether the region is a box, so that an encoding's own bounds say it all."""
         return self.center is None or self.norm == LINF
 
-    def settle(self, x: Any) -> NDArray[np.float32]:
-        """The input as float32 numbers that lie inside the region."""
+    def settle(self, x: Any, dtype: np.dtype[Any]) -> NDArray[np.floating[Any]]:
+        """The input as floats of a precision that lie inside the region."""
         wanted = np.asarray(x, dtype=np.float64).ravel()
         if self.center is None or self.norm == LINF:
             inner_low, inner_high = self.low, self.high
             if self.center is not None:
                 inner_low = np.maximum(self.low, self.center - self.epsilon)
                 inner_high = np.minimum(self.high, self.center + self.epsilon)
-            return _inside(wanted, inner_low, inner_high)
-        value = _inside(wanted, self.low, self.high)
+            return _inside(wanted, inner_low, inner_high, dtype)
+        value = _inside(wanted, self.low, self.high, dtype)
         for shrink in (1.0, 1 - 1e-7, 1 - 1e-6, 1 - 1e-5):
             size = self.norm.distance(value, self.center)
             if size <= self.epsilon:
                 break
-            value = _inside(self.center + (value - self.center) * (shrink * self.epsilon / size), self.low, self.high)
+            nearer = self.center + (value - self.center) * (shrink * self.epsilon / size)
+            value = _inside(nearer, self.low, self.high, dtype)
         return value
 
 
-def _inside(x: Vector, low: Vector, high: Vector) -> NDArray[np.float32]:
-    value = np.clip(x, low, high).astype(np.float32)
-    value = np.where(value > high, np.nextafter(value, np.float32(-np.inf)), value)
-    return np.asarray(np.where(value < low, np.nextafter(value, np.float32(np.inf)), value), dtype=np.float32)
+def _inside(x: Vector, low: Vector, high: Vector, dtype: np.dtype[Any]) -> NDArray[np.floating[Any]]:
+    value = np.clip(x, low, high).astype(dtype)
+    value = np.where(value > high, np.nextafter(value, -np.inf, dtype=dtype), value)
+    return np.asarray(np.where(value < low, np.nextafter(value, np.inf, dtype=dtype), value), dtype=dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +106,7 @@ def ask(classifier: Classifier, query: Query, norms: tuple[str, ...], missing: M
         obstacle = f"expected the norm {' or '.join(norms)}, got {query.norm}"
 
     def confirm(x: Any) -> Witness | None:
-        return replay(classifier, query, region.settle(x))
+        return replay(classifier, query, region.settle(x, classifier.dtype))
 
     return Question(classifier, region, spec, confirm, obstacle)
 
@@ -125,7 +126,7 @@ def ask_spec(classifier: Classifier, query: SpecQuery, missing: Missing) -> Ques
     region = Region.box(query)
 
     def confirm(x: Any) -> Witness | None:
-        return replay_spec(classifier, query, region.settle(x))
+        return replay_spec(classifier, query, region.settle(x, classifier.dtype))
 
     return Question(classifier, region, query.spec, confirm, _obstacle(classifier, region, query.spec, missing))
 

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from radii.attacks.exact import domain_ends, pull_in
+from radii.attacks.exact import pull_in
 from radii.attacks.geometry import Room, descend_to, into_ball, lowest_in_ball, sizes
 from radii.problem import L1, L2, LINF, Domain, Norm
 from radii.testing.toys import linear_radius
@@ -93,9 +93,10 @@ def test_pull_in_holds_to_the_last_digit(norm: Norm, seed: int, epsilon: float) 
     assert norm.distance(free, center) <= epsilon
 
 
-def test_domain_ends_lie_inside() -> None:
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_domain_ends_lie_inside(dtype: type) -> None:
     for low, high in ((0.0, 1.0), (0.1, 0.7), (-1 / 3, 2 / 3), (-np.inf, np.inf)):
-        a, b = domain_ends(Domain(low, high))
+        a, b = Domain(low, high).ends(np.dtype(dtype))
         assert low <= a < b <= high
-        assert np.float32(a) == a
-        assert np.float32(b) == b
+        assert dtype(a) == a
+        assert dtype(b) == b

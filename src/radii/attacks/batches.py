@@ -23,7 +23,7 @@ def known_surface(classifier: Classifier, device: torch.device | str = "cpu") ->
     """The surface of a classifier, made once for each device."""
     surfaces = _SURFACES.setdefault(classifier.graph, {})
     if str(device) not in surfaces:
-        surfaces[str(device)] = Surface(classifier.graph, device)
+        surfaces[str(device)] = Surface(classifier.graph, device, classifier.torch_dtype)
     return surfaces[str(device)]
 
 

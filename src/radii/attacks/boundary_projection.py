@@ -16,7 +16,7 @@ from torch import Tensor
 from radii._check import whole
 from radii.attacks.base import Attack
 from radii.attacks.batches import Move, in_batches, known_surface
-from radii.attacks.exact import Floats, domain_ends, settle
+from radii.attacks.exact import Floats, settle
 from radii.attacks.geometry import Room, descend_to, sizes
 from radii.attacks.rows import Rows
 from radii.models.classifier import Classifier
@@ -68,16 +68,17 @@ class BoundaryProjection(Attack):
         every = range(classifier.classes + surface.rectified)
         goals = [[t for t in every if t != y] if one is None else [one] for one, y in zip(wanted, labels.tolist())]
         owner = torch.tensor([i for i, mine in enumerate(goals) for _ in mine])
-        center = torch.from_numpy(np.stack([query.instance.x.reshape(-1) for query in queries]))
-        room = Room(center[owner], *domain_ends(classifier.domain))
+        flat = np.stack([query.instance.x.reshape(-1) for query in queries]).astype(classifier.dtype)
+        center = torch.from_numpy(flat)
+        room = Room(center[owner], *classifier.domain.ends(classifier.dtype))
         targets = torch.tensor([target for mine in goals for target in mine])
         rows = Rows(surface, queries[0].norm, room, torch.from_numpy(labels)[owner], targets)
         rows.note(rows.room.center)
         in_batches(rows, rows.room.center, torch.full_like(rows.best, self.leak), projecting(self.steps))
         rows.bisect(14)
-        points = np.full(center.shape, np.nan, np.float32)
+        points = np.full_like(flat, np.nan)
         for i in rows.best.argsort(descending=True).tolist():  # the nearest of each query comes last
             if rows.best[i].isfinite():
                 points[owner[i]] = rows.point[i].numpy()
         aims = np.array([-1 if one is None else one for one in wanted])
-        yield settle(classifier, center.numpy(), labels, aims, points)[0]
+        yield settle(classifier, flat, labels, aims, points)[0]

@@ -1,4 +1,4 @@
-"""Exact ends of an attack: float32 points in the domain, replayed on the original model, measured in float64."""
+"""Exact ends of an attack: points in the model's own floats, replayed on the original model, measured in float64."""
 
 from __future__ import annotations
 
@@ -11,19 +11,9 @@ from numpy.typing import NDArray
 from radii.models.classifier import Classifier
 from radii.problem import Domain, Norm
 
-Floats = NDArray[np.float32]
+Floats = NDArray[np.floating[Any]]
 NUDGES = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)
 """By how much a step that does not replay is enlarged, one after the other, before it is given up."""
-
-
-def domain_ends(domain: Domain) -> tuple[float, float]:
-    """The smallest and the largest float32 inside the domain."""
-    low, high = np.float32(domain.low), np.float32(domain.high)
-    if float(low) < domain.low:
-        low = np.nextafter(low, np.float32(np.inf))
-    if float(high) > domain.high:
-        high = np.nextafter(high, np.float32(-np.inf))
-    return float(low), float(high)
 
 
 def broken(outputs: NDArray[Any], labels: NDArray[np.int64], targets: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -61,7 +51,7 @@ def settle(
 
     A point that just misses is nudged away from its centre. Rows whose points hold NaN are left alone.
     """
-    low, high = domain_ends(classifier.domain)
+    low, high = classifier.domain.ends(points.dtype)
     result = np.full_like(points, np.nan)
     classes = np.full(len(points), -1, dtype=np.int64)
     pending = np.flatnonzero(np.isfinite(points.reshape(len(points), -1)).all(axis=1))
@@ -69,8 +59,8 @@ def settle(
         if not len(pending):
             break
         away = points[pending].astype(np.float64) - centers[pending]
-        moved = points[pending] if nudge == 0 else (centers[pending] + (1 + nudge) * away).astype(np.float32)
-        moved = np.clip(moved, np.float32(low), np.float32(high))
+        moved = points[pending] if nudge == 0 else (centers[pending] + (1 + nudge) * away).astype(points.dtype)
+        moved = np.clip(moved, low, high)
         outputs = classifier.reference(moved)
         good = broken(outputs, labels[pending], targets[pending])
         result[pending[good]] = moved[good]
@@ -81,19 +71,19 @@ def settle(
 
 def pull_in(norm: Norm, points: Floats, centers: Floats, epsilons: NDArray[np.float64], domain: Domain) -> Floats:
     """The points moved into the domain and, by their last digits, into the balls, as float64 measures them."""
-    low, high = domain_ends(domain)
-    result = np.clip(points, np.float32(low), np.float32(high))
+    low, high = domain.ends(points.dtype)
+    result = np.clip(points, low, high)
     if norm.name == "linf":
         for _ in range(8):
             over = np.abs(result.astype(np.float64) - centers) > epsilons[:, None]
             if not over.any():
                 break
             result = np.where(over, np.nextafter(result, centers), result)
-        return np.asarray(result, dtype=np.float32)
+        return result
     for scale in (1.0, 1 - 2e-7, 1 - 1e-6, 1 - 1e-5, 0.0):
         over = distances(norm, result, centers) > epsilons
         if not over.any():
             break
         shorter = centers[over] + scale * (result[over].astype(np.float64) - centers[over])
-        result[over] = shorter.astype(np.float32)
+        result[over] = shorter
     return result

@@ -29,10 +29,10 @@ class Fgsm(Attack):
 
     def search(self, classifier: Classifier, queries: Sequence[Query]) -> Iterator[Floats]:
         surface = known_surface(classifier)
-        goals = Goals.of(violations(classifier, queries), surface.device)
+        goals = Goals.of(violations(classifier, queries), surface.device, surface.dtype)
         ball = Balls.of(classifier, queries)
-        best = torch.full((len(queries),), torch.inf)
-        points = torch.full((len(queries), surface.size), torch.nan)
+        best = torch.full((len(queries),), torch.inf, dtype=surface.dtype)
+        points = torch.full((len(queries), surface.size), torch.nan, dtype=surface.dtype)
         for index in batches(surface, len(goals.owner)):
             part = goals.take(index)
             rows = ball.rows(part.owner)

@@ -58,7 +58,8 @@ class Foolbox(Attack):
         bounds = (classifier.domain.low, classifier.domain.high)
         model = foolbox.PyTorchModel(classifier.torch_module().eval(), bounds=bounds, device="cpu")
         minimal = isinstance(self.method, foolbox.attacks.base.MinimizationAttack)
-        x = torch.from_numpy(np.stack([q.instance.x.reshape(classifier.input_shape) for q in queries]))
+        centers = np.stack([q.instance.x.reshape(classifier.input_shape) for q in queries])
+        x = torch.from_numpy(centers.astype(classifier.dtype))
         goal, epsilon = _goal(foolbox, queries), None if minimal else queries[0].epsilon
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
@@ -74,7 +75,7 @@ class Foolbox(Attack):
         except (ValueError, AssertionError, RuntimeError) as error:
             raise Refused(f"{type(self.method).__name__}: {str(error) or type(error).__name__}") from error
         found = raw if epsilon is None else clipped
-        return np.array(found.detach().numpy(), dtype=np.float32)
+        return np.array(found.detach().numpy())
 
 
 def _goal(foolbox: Any, queries: Sequence[Query]) -> Any:

@@ -25,7 +25,9 @@ class Goals:
     owner: Tensor  # (rows,)
 
     @staticmethod
-    def of(specs: Sequence[OutputSpec], device: torch.device | str = "cpu") -> Goals:
+    def of(
+        specs: Sequence[OutputSpec], device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
+    ) -> Goals:
         """The goals of some violations; clauses with fewer conditions repeat their first one."""
         clauses = [(i, clause) for i, spec in enumerate(specs) for clause in spec.clauses]
         most = max(len(clause.bounds) for _, clause in clauses)
@@ -33,7 +35,7 @@ class Goals:
         rows = np.stack([c.coefficients[t] for (_, c), t in zip(clauses, take)])
         ends = np.stack([c.bounds[t] for (_, c), t in zip(clauses, take)])
         owner = torch.tensor([i for i, _ in clauses], device=device)
-        return Goals(torch.tensor(rows).float().to(device), torch.tensor(ends).float().to(device), owner)
+        return Goals(torch.tensor(rows).to(device, dtype), torch.tensor(ends).to(device, dtype), owner)
 
     def margins(self, outputs: Tensor) -> Tensor:
         """How far each row is from being broken."""

@@ -21,8 +21,9 @@ from radii.attacks.base import Attack
 from radii.attacks.batches import in_batches, known_surface
 from radii.attacks.boundary_projection import projecting
 from radii.attacks.effort import Effort
-from radii.attacks.exact import Floats, distances, domain_ends, settle
+from radii.attacks.exact import Floats, distances, settle
 from radii.attacks.geometry import Room, descend_to, sizes
+from radii.attacks.rays import Rays
 from radii.attacks.rows import Rows
 from radii.attacks.shrink import Schedule, shrinking
 from radii.attacks.surrogate import Surface
@@ -64,8 +65,8 @@ def minimum_norm(
     """The nearest broken point of each input, as far as gradients can find it.
 
     `targets` is None for any other class, one class (or one for each input), or "each": then there is a column for
-    every class in the result, that of the label empty. Every point is a float32 input of the domain that breaks the
-    original model when replayed; its distance is exact.
+    every class in the result, that of the label empty. Every point is an input of the domain in the model's
+    own floats that breaks the original model when replayed; its distance is exact.
     """
     batch, labels = check_inputs(classifier, x, labels)
     wanted, each = check_targets(classifier, labels, targets)
@@ -76,7 +77,7 @@ def minimum_norm(
     hunt = _Hunt(classifier, surface, norm, effort, noise)
     parts = [hunt(batch[i], labels[i], wanted[i], each) for i in _chunks(len(batch), surface, effort, each)]
     shape = (classifier.classes,) if each else ()
-    points = [p for p, _ in parts] or [np.zeros((0, *shape, *classifier.input_shape), np.float32)]
+    points = [p for p, _ in parts] or [np.zeros((0, *shape, *classifier.input_shape), classifier.dtype)]
     classes = [c for _, c in parts] or [np.zeros((0, *shape), np.int64)]
     found = np.concatenate(points)
     flat = found.reshape(-1, surface.size)
@@ -114,7 +115,7 @@ class MinimumNorm(Attack):
         x = np.stack([query.instance.x.reshape(classifier.input_shape) for query in first])
         labels = np.array([query.instance.label for query in first])
         targets = [target_of(query.property) for query in first]
-        points = np.full_like(x, np.nan)
+        points = np.full(x.shape, np.nan, dtype=classifier.dtype)
         for target in dict.fromkeys(targets):
             chosen = np.array([i for i, one in enumerate(targets) if one == target])
             found = minimum_norm(classifier, x[chosen], labels[chosen], queries[0].norm, target, self.effort, self.seed)
@@ -129,7 +130,7 @@ class _Hunt:
         self, classifier: Classifier, surface: Surface, norm: Norm, effort: Effort, noise: NDArray[np.float32]
     ) -> None:
         self.classifier, self.surface, self.norm, self.effort = classifier, surface, norm, effort
-        self.low, self.high = domain_ends(classifier.domain)
+        self.low, self.high = classifier.domain.ends(classifier.dtype)
         self.noise = torch.from_numpy(noise).to(surface.device)
 
     def __call__(
@@ -149,7 +150,7 @@ class _Hunt:
         rows.bisect(14)
         best = rows.best.reshape(len(x), per).cpu().numpy()
         points = rows.point.reshape(len(x), per, -1).cpu().numpy()
-        points = np.where(np.isfinite(best)[:, :, None], points, np.float32(np.nan))
+        points[~np.isfinite(best)] = np.nan
         if each:
             return self._each(x, labels, rivals.cpu().numpy(), points, best)
         return self._one(x, labels, targets, points, best)
@@ -252,7 +253,7 @@ class _Hunt:
         labels: NDArray[np.int64],
         targets: NDArray[np.int64],
         points: Floats,
-        best: NDArray[np.float32],
+        best: Floats,
     ) -> tuple[Floats, NDArray[np.int64]]:
         """For each instance the nearest point that replays."""
         flat = x.reshape(len(x), -1)
@@ -265,14 +266,15 @@ class _Hunt:
                 break
             chosen = points[open_, order[open_, rank]]
             result[open_], classes[open_] = settle(self.classifier, flat[open_], labels[open_], targets[open_], chosen)
+        result, classes = Rays(self.classifier, self.norm, flat, labels, targets).search(self.surface, result)
         return result.reshape(len(x), *self.classifier.input_shape), classes
 
     def _each(
-        self, x: Floats, labels: NDArray[np.int64], rivals: NDArray[np.int64], points: Floats, best: NDArray[np.float32]
+        self, x: Floats, labels: NDArray[np.int64], rivals: NDArray[np.int64], points: Floats, best: Floats
     ) -> tuple[Floats, NDArray[np.int64]]:
         """For each instance and class the nearest point that replays."""
         n, classes, size = len(x), self.classifier.classes, self.surface.size
-        table = np.full((n, classes, size), np.nan, dtype=np.float32)
+        table = np.full((n, classes, size), np.nan, dtype=points.dtype)
         np.put_along_axis(table, np.minimum(rivals, classes - 1)[:, :, None], points, axis=1)
         if self.surface.rectified:
             shared = best[:, -1:] < best  # all outputs tie at 0: one point for every target

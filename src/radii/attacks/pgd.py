@@ -13,7 +13,7 @@ from torch import Tensor
 from radii._check import whole
 from radii.attacks.base import Attack
 from radii.attacks.batches import known_surface
-from radii.attacks.exact import Floats, domain_ends, pull_in
+from radii.attacks.exact import Floats, pull_in
 from radii.attacks.geometry import Room, dual_sizes, into_ball, steepest
 from radii.attacks.goals import Goals, violations
 from radii.attacks.surrogate import Surface
@@ -45,13 +45,13 @@ class Pgd(Attack):
 
     def search(self, classifier: Classifier, queries: Sequence[Query]) -> Iterator[Floats]:
         surface = known_surface(classifier)
-        goals = Goals.of(violations(classifier, queries), surface.device)
+        goals = Goals.of(violations(classifier, queries), surface.device, surface.dtype)
         ball = Balls.of(classifier, queries)
         rng = np.random.default_rng(self.seed)
         for restart in range(self.restarts):
-            noise = torch.from_numpy(rng.uniform(-1, 1, surface.size).astype(np.float32))
-            best = torch.full((len(queries),), torch.inf)
-            points = torch.full((len(queries), surface.size), torch.nan)
+            noise = torch.from_numpy(rng.uniform(-1, 1, surface.size)).to(surface.dtype)
+            best = torch.full((len(queries),), torch.inf, dtype=surface.dtype)
+            points = torch.full((len(queries), surface.size), torch.nan, dtype=surface.dtype)
             for index in batches(surface, len(goals.owner)):
                 part = goals.take(index)
                 x, margin = self._run(surface, part, ball.rows(part.owner), noise if restart else 0 * noise, restart)
@@ -92,10 +92,11 @@ class Balls:
     @staticmethod
     def of(classifier: Classifier, queries: Sequence[Query]) -> Balls:
         """The balls of queries that share a norm."""
-        center = torch.from_numpy(np.stack([query.instance.x.reshape(-1) for query in queries]))
+        flat = np.stack([query.instance.x.reshape(-1) for query in queries])
+        center = torch.from_numpy(flat.astype(classifier.dtype))
         exact = np.array([query.epsilon for query in queries], dtype=np.float64)
-        radius = torch.from_numpy(exact.astype(np.float32))
-        return Balls(queries[0].norm, Room(center, *domain_ends(classifier.domain)), radius, exact)
+        room = Room(center, *classifier.domain.ends(classifier.dtype))
+        return Balls(queries[0].norm, room, torch.from_numpy(exact).to(center.dtype), exact)
 
     def rows(self, index: Tensor) -> Balls:
         """Some of the rows (repeats allowed)."""

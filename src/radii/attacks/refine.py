@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from radii._check import whole
 from radii.attacks.batches import in_batches, known_surface
-from radii.attacks.exact import Floats, distances, domain_ends, settle
+from radii.attacks.exact import Floats, distances, settle
 from radii.attacks.geometry import Room, into_ball
 from radii.attacks.rows import Rows
 from radii.attacks.shrink import Schedule, shrinking
@@ -38,22 +38,22 @@ def refine(
     norm = Norm.of(norm)
     batch, marks = check_inputs(classifier, centers, labels)
     goals, each = check_targets(classifier, marks, targets)
-    starts = np.asarray(candidates, dtype=np.float32)
+    starts = np.asarray(candidates, dtype=batch.dtype)
     if each or starts.size != batch.size:
         raise InputError(f"candidates: expected one a centre, {batch.shape}, got shape {starts.shape}")
     surface = known_surface(classifier)
-    low, high = domain_ends(classifier.domain)
+    low, high = classifier.domain.ends(batch.dtype)
     flat = torch.from_numpy(np.array(batch.reshape(len(batch), -1)))
     room = Room(flat, low, high)
     x = room.clamp(torch.from_numpy(np.nan_to_num(starts.reshape(flat.shape))))
     cap = None
     if within is not None:
-        cap = torch.from_numpy(np.broadcast_to(np.asarray(within, dtype=np.float32), marks.shape).copy())
+        cap = torch.from_numpy(np.broadcast_to(np.asarray(within, dtype=batch.dtype), marks.shape).copy())
         x = room.clamp(flat + into_ball(norm, x - flat, cap, room))
     rows = Rows(surface, norm, room, torch.from_numpy(marks), torch.from_numpy(goals))
     schedule = Schedule(whole(steps, "steps"), step=(0.3, 0.02), change=(0.05, 0.002))
     in_batches(rows, x, torch.zeros_like(rows.best), shrinking(schedule), cap)
     rows.bisect(8)
-    points = np.where(rows.best.isfinite().numpy()[:, None], rows.point.numpy(), np.float32(np.nan))
+    points = rows.point.where(rows.best.isfinite()[:, None], torch.nan).numpy()
     points, _ = settle(classifier, flat.numpy(), marks, goals, points)
     return points.reshape(batch.shape), distances(norm, points, flat.numpy())

@@ -13,11 +13,11 @@ from radii.models.classifier import Classifier
 
 
 def check_inputs(classifier: Classifier, x: Any, labels: Any) -> tuple[Floats, NDArray[np.int64]]:
-    """Inputs of the domain as a float32 batch, and their labels."""
+    """Inputs of the domain as a batch of the model's own floats, and their labels."""
     marks = np.asarray(labels)
     if marks.ndim != 1:
         raise InputError(f"labels: expected one per input in a list, got shape {marks.shape}")
-    batch = np.asarray(x, dtype=np.float32)
+    batch = np.asarray(x, dtype=classifier.dtype)
     if not len(marks) and not batch.size:
         return batch.reshape(0, *classifier.input_shape), np.zeros(0, np.int64)
     if batch.size != len(marks) * classifier.size:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from radii.bounds.intermediate_curves import Place, relax
+from radii.bounds.intermediate_curves import Place, Relaxed, relax
 from radii.bounds.operands import Sites
 from radii.engine.goals import Goal
 from radii.engine.interval_tree import IntervalTree
@@ -27,11 +27,14 @@ class IntervalProver(Prover):
     def _decide(self, radius: float) -> bool:
         return self._work(self._tree(radius), Limits())
 
+    def bounded(self, radius: float) -> Relaxed:
+        net = relax(self.sites, Place((self.state.region(radius),)), *self._proven_ends(radius))
+        self.intervals[radius] = (net.low, net.high)
+        return net
+
     def _tree(self, radius: float) -> IntervalTree:
         """The tree of a goal, its roots bounded."""
-        state, ball = self.state, self.state.region(radius)
-        net = relax(self.sites, Place((ball,)), *self._proven_ends(radius))
-        self.intervals[radius] = (net.low, net.high)
+        state, ball, net = self.state, self.state.region(radius), self.bounded(radius)
         tuning = state.tuning
         shift = state.thresholds(net)
         tree = IntervalTree(state.margins, ball, radius, self.sites, shift, tuning.intervals, tuning.trees.beyond)

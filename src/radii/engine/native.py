@@ -74,7 +74,9 @@ class Native:
         other = self._other_attack()
         attack = self.effort if other is None else other.identity
         changes = f", {self.tuning.changes}" if self.tuning != DEFAULT else ""
-        return f"native 1 (attack {attack}, seed {self.seed}, {self.arithmetic}{changes})"
+        # Version 2 of float32: overflow and what the file's own operators round are part of its proofs.
+        version = 2 if self.arithmetic == "float32" else 1
+        return f"native {version} (attack {attack}, seed {self.seed}, {self.arithmetic}{changes})"
 
     @property
     def _proof(self) -> Proof:
@@ -123,7 +125,7 @@ class Native:
     def supports(self, property: Property, norm: Norm, operators: Sequence[str]) -> str:
         """Why it cannot answer queries of this kind; empty when it can."""
         why = beyond(property, norm, operators, takes=("classes",), activations=ACTIVATIONS)
-        unsettled = {"Sigmoid", "Tanh"} & set(operators) if self.arithmetic == "float32" else ()
+        unsettled = {"Sigmoid", "Tanh", "Softmax"} & set(operators) if self.arithmetic == "float32" else ()
         return why or (f"no runtime promises float32 values of {' and '.join(sorted(unsettled))}" if unsettled else "")
 
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
@@ -151,7 +153,7 @@ class Native:
             if checked is not None:
                 return Answer.broken(checked, cpu_seconds=clock.cpu, wall_seconds=clock.wall)
         if query.epsilon == 0.0:
-            return Answer.robust(Proof("evaluation", "float32", "onnxruntime"), cpu_seconds=clock.cpu)
+            return Answer.robust(Proof("evaluation", "claim", "onnxruntime"), cpu_seconds=clock.cpu)
         job = _Job(classifier, query.instance, query.property, query.norm, witness, self.tuning)
         search = job.search(self._meter(budget, clock.cpu), 1e-12, query.epsilon, self.arithmetic == "float32")
         try:
@@ -165,7 +167,8 @@ class Native:
             return Answer.broken(found, **cost)
         if search.proven and search.lower >= query.epsilon:
             return Answer.robust(self._proof, **cost)
-        return Answer.unknown(search.stopped or Reason.TIME, f"proven up to {search.lower:.6g}", **cost)
+        detail = _overflow(search) or f"proven up to {search.lower:.6g}"
+        return Answer.unknown(search.stopped or Reason.TIME, detail, **cost)
 
     def _one(self, job: _Job, budget: Budget, spent: float, tolerance: float, limit: float | None) -> Radius:
         clock = Clock()
@@ -199,7 +202,7 @@ class Native:
             proof=self._proof if search.proven else None,
             prediction=job.instance.label,
             cost=cost,
-            note=note or why,
+            note=note or _overflow(search) or why,
             evidence=data,
         )
 
@@ -247,9 +250,9 @@ class _Job:
         return Region.around(center, size, self.norm, self.classifier.domain)
 
     def attack(self, points: Tensor) -> float | None:
-        """Replays the nearest of these points that break the network in float32; the best witness's distance so far."""
+        """Replays the nearest of these points that break the network; the best witness's distance so far."""
         low, high = self.classifier.domain.low, self.classifier.domain.high
-        flat = points.to(torch.float32).clamp(low, high)
+        flat = points.to(self.classifier.torch_dtype).clamp(low, high)
         outputs = self.classifier.logits(flat)
         label = self.instance.label
         assert isinstance(self.property, Classification)  # margins() refused any other before the search began
@@ -296,6 +299,13 @@ def _evidence(search: RadiusSearch) -> tuple[bytes | None, str]:
         return search.recorder.build(search.lower, spare), ""
     except (InputError, MemoryError, RuntimeError, ValueError, ArithmeticError) as error:
         return None, f"no evidence: {error}"
+
+
+def _overflow(search: RadiusSearch) -> str:
+    """Why nothing is proven beyond a radius, where float32 may overflow there."""
+    if search.overflow is None:
+        return ""
+    return f"arithmetic float32: a forward pass may overflow at {search.overflow:.6g}; use arithmetic: real"
 
 
 def _failure(error: Exception) -> tuple[Reason, str]:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from radii.bounds.float32 import Bounded
 from radii.engine.goals import Goal, Outcome
 from radii.engine.search_tree import SearchTree
 from radii.engine.state import RadiusState
@@ -40,6 +41,10 @@ class Prover(ABC):
     def decide(self, radius: float) -> bool:
         """Whether the only goal is proven, with all of the budget."""
         return self._follow(radius, self._decide)
+
+    @abstractmethod
+    def bounded(self, radius: float) -> Bounded:
+        """The bounds of the ball of a radius, which its tree then starts from."""
 
     @abstractmethod
     def _attempt(self, radius: float, goal: Goal, limits: Limits) -> bool:

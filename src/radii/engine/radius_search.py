@@ -13,6 +13,7 @@ from radii.engine.interval_prover import IntervalProver
 from radii.engine.prover import Prover
 from radii.engine.sign_prover import SignProver
 from radii.engine.state import RadiusState
+from radii.problem import Reason
 
 
 class RadiusSearch(RadiusState):
@@ -22,7 +23,9 @@ class RadiusSearch(RadiusState):
         """Narrows the radius until it is closed or the budget is used up."""
         with proving():
             prover = self._prover()
-            if self.meter.limited:
+            if self.deployed:
+                self._stay_finite(prover)
+            if self.meter.limited and self.stopped is None:
                 self._drive(prover)
             while not self.finished and self.stopped is None:
                 prover.decide(self.goal())
@@ -30,7 +33,28 @@ class RadiusSearch(RadiusState):
     def decide(self, goal: float) -> None:
         """Proves or refutes one goal."""
         with proving():
-            self._prover().decide(goal)
+            prover = self._prover()
+            if self.deployed and self._overflows(prover, goal):
+                self.overflow, self.stopped = goal, Reason.INCOMPLETE
+            else:
+                prover.decide(goal)
+
+    def _stay_finite(self, prover: Prover) -> None:
+        """Lowers the limit, by bisection, to a ball on which no float32 forward pass overflows."""
+        low, high = 0.0, self.goal()
+        if not self._overflows(prover, high):
+            return
+        close = max(0.25 * self.tolerance, self.tuning.goals.overflow_gap * high)
+        while high - low > close and self.meter.over is None:
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if self._overflows(prover, middle) else (middle, high)
+        self.overflow, self.limit = high, low
+        if low == 0.0:
+            self.stopped = self.meter.over or Reason.INCOMPLETE
+
+    def _overflows(self, prover: Prover, goal: float) -> bool:
+        """Whether some value of a float32 forward pass may be infinite on the ball of a goal."""
+        return not bool(self.thresholds(prover.bounded(goal)).isfinite().all())
 
     def _drive(self, prover: Prover) -> None:
         """Tries one goal after another, as their choice asks for them."""

@@ -91,6 +91,17 @@ class SignProver(Prover):
             tree = self._tree(ball, radius)
         return self._work(tree, limits)
 
+    def bounded(self, radius: float) -> Root:
+        ball = self._ball(radius)
+        return self._measured(ball if isinstance(ball, Root) else ball.root)
+
+    def _measured(self, root: Root) -> Root:
+        """The root with the magnitudes of its own ball, where they count: smaller balls keep those of larger ones."""
+        if not self.state.deployed:
+            return root
+        known = {k: (v.low, v.high) for k, v in root.lines.items()}
+        return bound_root(root.graph, root.region, known, frozen=list(known))
+
     def _ball(self, radius: float) -> Root | CondensedRoot:
         """The bounds of a ball, from the smallest larger one, which knows what was proven on larger ones.
 
@@ -100,6 +111,8 @@ class SignProver(Prover):
         self.balls = {size: ball for size, ball in self.balls.items() if size >= state.lower}
         base = self.balls[min(larger)] if (larger := [size for size in self.balls if size >= radius]) else None
         ball: Root | CondensedRoot
+        if isinstance(base, Root) and min(larger) == radius:
+            return base  # too large to condense, and bounded already
         if isinstance(base, CondensedRoot):
             ball = bound_again(base, state.region(radius), memory=tuning.memory)
         else:
@@ -237,7 +250,7 @@ class SignProver(Prover):
 
     def _undecided(self, root: Root) -> tuple[Tensor, Tensor]:
         """The margins that the root's lines leave open, and what every margin has to exceed."""
-        linear, shift = root.margins(self.state.margins.rows[None]), self.state.thresholds(root)
+        linear, shift = root.margins(self.state.margins.rows[None]), self.state.thresholds(self._measured(root))
         return (~(root.region.lowest(linear.a, linear.shifted() - shift)[0] > 0)).nonzero()[:, 0], shift
 
     def _tree(self, ball: CondensedRoot, radius: float) -> Tree:

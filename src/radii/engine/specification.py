@@ -178,17 +178,18 @@ class Hunt:
         self._random = torch.Generator().manual_seed(seed)
         self._rounds = 0
         low, high = question.region.low, question.region.high
-        # The float32 numbers nearest to the ends inside the box; where there is none no input can be replayed.
-        self.low = torch.from_numpy(_rounded(low, low, np.inf)).flatten()
-        self.high = torch.from_numpy(_rounded(high, high, -np.inf)).flatten()
+        # The model's own floats nearest to the ends inside the box; where there is none no input can be replayed.
+        dtype, self._dtype = question.classifier.dtype, question.classifier.torch_dtype
+        self.low = torch.from_numpy(_rounded(low, np.inf, dtype)).flatten()
+        self.high = torch.from_numpy(_rounded(high, -np.inf, dtype)).flatten()
         self.possible = bool((self.low <= self.high).all())
         dense = goals.graph.nodes[-1].operator
         assert isinstance(dense, Dense)
         assert dense.bias is not None
-        self._rows, self._limits = dense.weight.to(torch.float32), -dense.bias.to(torch.float32)
+        self._rows, self._limits = dense.weight.to(self._dtype), -dense.bias.to(self._dtype)
 
     def margins(self, x: Tensor) -> Tensor:
-        """The greatest row of each clause at float32 points: (points, clauses)."""
+        """The greatest row of each clause at points in the model's own floats: (points, clauses)."""
         logits = self.question.classifier.logits(x)
         return self.goals.of(logits @ self._rows.T - self._limits)
 
@@ -198,7 +199,7 @@ class Hunt:
             return False
         d, clauses, rule = len(self.low), len(self.goals.members), self.tuning.spec_attack
         count = rule.samples if self.few else max(1, rule.starts // 3)
-        noise = torch.rand((count, d), generator=self._random)
+        noise = torch.rand((count, d), generator=self._random).to(self._dtype)
         points = torch.cat([0.5 * self.low[None] + 0.5 * self.high[None], self.low + (self.high - self.low) * noise])
         with proving():
             margins = self.margins(points)
@@ -213,7 +214,7 @@ class Hunt:
         """Replays the best of these points, and now and then descends from them; whether there is a witness."""
         if not self.possible or not len(points):
             return False
-        x = torch.minimum(torch.maximum(points.to(torch.float32), self.low), self.high)
+        x = torch.minimum(torch.maximum(points.to(self._dtype), self.low), self.high)
         with proving():
             margins = self.margins(x)
         least, aim = margins.min(1)
@@ -250,7 +251,7 @@ class Hunt:
         return False
 
 
-def _rounded(value: Any, limit: Any, towards: float) -> Any:
-    near = np.asarray(value, dtype=np.float32)
+def _rounded(limit: Any, towards: float, dtype: np.dtype[Any]) -> Any:
+    near = np.asarray(limit, dtype=dtype)
     wrong = near < limit if towards > 0 else near > limit
-    return np.where(wrong, np.nextafter(near, np.float32(towards)), near)
+    return np.where(wrong, np.nextafter(near, towards, dtype=dtype), near)

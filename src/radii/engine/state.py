@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from radii.bounds.float32 import Bounded, float32_error
@@ -39,6 +40,7 @@ class RadiusState:
     proven: bool = False  # whether `lower` was proven at all
     stopped: Reason | None = None  # why the search ended before the radius was closed
     recorder: Recorder | None = None  # hears of the trees, for evidence
+    overflow: float | None = None  # a radius at which a float32 forward pass may overflow, where one was met
 
     def goal(self) -> float:
         """The largest radius worth proving."""
@@ -93,6 +95,14 @@ class RadiusState:
         return True
 
     def thresholds(self, bounded: Bounded) -> Tensor:
-        """What every margin has to exceed: its shift and, for deployed networks, the float32 error on the ball."""
+        """What every margin has to exceed: its shift and, for deployed networks, the float32 error on the ball.
+
+        Infinite where a float32 forward pass may overflow.
+        """
         rows, shift = self.margins.rows, self.margins.shift
-        return shift + (rows.abs() @ float32_error(bounded)[0]) * UP if self.deployed else shift
+        if not self.deployed:
+            return shift
+        error = float32_error(bounded)[0]
+        if not bool(error.isfinite().all()):
+            return torch.full_like(shift, torch.inf)
+        return shift + (rows.abs() @ error) * UP

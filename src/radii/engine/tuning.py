@@ -48,6 +48,7 @@ class Goals:
     root_gap: float = 0.04  # of the least goal that failed: bisecting finer gains nothing
     rebuild: float = 0.97  # a goal that a nearer witness shrank to this part wants the tighter bounds of its own ball
     below_upper: float = 0.999  # tolerances below the witness lies the final goal: rounding must not leave it open
+    overflow_gap: float = 2.0**-10  # of the goal: how near the largest ball without float32 overflow is looked for
     least_goal: float = 0.5  # of the distance of the witness: the final goal at least, however wide the tolerance
 
 

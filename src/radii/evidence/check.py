@@ -18,6 +18,7 @@ from radii.errors import FormatError, InputError
 from radii.evidence.ball import Ball
 from radii.evidence.claim import Claim
 from radii.evidence.file import Arrays, unpack
+from radii.evidence.float32 import float32_error, refuse
 from radii.evidence.lowering import Lowered, lowered
 from radii.evidence.network import Rows
 from radii.evidence.proof import CUT_SPLIT, Forest, Sparse, lowest
@@ -44,8 +45,8 @@ def check(data: bytes, classifier: Classifier) -> Claim:
         )
     instance = _instance(claim, arrays, classifier)
     net = lowered_of(classifier)
-    if net.curved and claim.arithmetic == "float32":
-        raise InputError("evidence: expected outputs without sigmoid or tanh for float32 arithmetic")
+    if claim.arithmetic == "float32":
+        refuse(classifier.graph, net.curved)
     try:
         with torch.no_grad():
             low = _margins(claim, instance, arrays, classifier, net)
@@ -101,7 +102,10 @@ def asked(walk: Walk, claim: Claim, classes: int, net: Lowered) -> Rows:
     wanted, shift = margin_rows(claim, classes, net)
     rows = walk.outputs(wanted)
     if claim.arithmetic == "float32":
-        rows = rows.minus((wanted.abs() @ walk.float32_error()) * (1.0 + 2.0**-20))
+        error = float32_error(walk.network)
+        if not bool(error.isfinite().all()):
+            raise InputError("evidence: expected outputs that stay finite in float32, got some that may overflow")
+        rows = rows.minus((wanted.abs() @ error) * (1.0 + 2.0**-20))
     return rows.minus(shift)
 
 

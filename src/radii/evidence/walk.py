@@ -12,13 +12,10 @@ from torch import Tensor
 from radii.evidence.ball import Ball
 from radii.evidence.network import Network, Rows
 from radii.evidence.proof import NODES, Forest, lowest
-from radii.evidence.rounding import UP, U, gamma
+from radii.evidence.rounding import U
 from radii.evidence.sweep import Charged, Neurons, rule, sweep
 from radii.models.graph import Graph
-from radii.models.operators import Affine, Relu
-
-U32 = 2.0**-24
-SUBNORMAL = 1e-35  # more than underflow can cost one float32 operation
+from radii.models.operators import Relu
 
 
 @dataclass(eq=False)
@@ -120,19 +117,6 @@ class Walk:
         low, high = (torch.cat([zeros.new_zeros(0), *(e[side] for e in self._ends)]) for side in (0, 1))
         blocks = tuple(pair for pair in pairwise(starts) if pair[0] < pair[1])
         return Neurons.of(Rows.join([nothing, *wide]), blocks, low, high, self.ball)
-
-    def float32_error(self) -> Tensor:
-        """How far the outputs of a float32 forward pass can be from the reals, in any order of summation."""
-        off = [torch.zeros_like(self.network.size[0])]
-        for index, node in enumerate(self.graph.nodes[1:], start=1):
-            if not isinstance(node.operator, Affine):
-                off.append(off[node.inputs[0]])
-                continue
-            shaped = [off[i].reshape(1, *self.graph.nodes[i].shape) for i in node.inputs]
-            carried = node.operator.absolute().linear(*shaped).flatten()
-            unit = gamma(node.operator.terms, U32)
-            off.append((carried + unit * (self.network.gross[index] + carried) + SUBNORMAL) * UP)
-        return off[-1]
 
 
 def _open(low: Tensor, high: Tensor) -> Tensor:

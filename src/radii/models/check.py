@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,21 @@ from numpy.typing import NDArray
 
 from radii.errors import ModelError
 from radii.models.classifier import Classifier
-from radii.models.operators import Softmax
+from radii.models.graph import Graph, Node
+from radii.models.operators import Affine, Scale, Softmax
 from radii.problem import Domain
 
 TOLERANCE = 1e-4  # of the largest output: some ten times what float32 sums of a few thousand terms differ by
 INPUTS = 32
+FLOAT32 = np.dtype(np.float32)
+MINE = 0.1  # of a difference: when the graph, computed as the file says, is as far from the exact one, it is rounding
+
+Floats = NDArray[np.floating[Any]]
 
 
-def random_inputs(shape: tuple[int, ...], domain: Domain, count: int = INPUTS, seed: int = 0) -> NDArray[np.float32]:
+def random_inputs(
+    shape: tuple[int, ...], domain: Domain, count: int = INPUTS, seed: int = 0, dtype: np.dtype[Any] = FLOAT32
+) -> Floats:
     """Inputs of the domain: ever denser noise on its lower end, as plain noise leaves many networks without an active
     neuron; where the domain is unbounded, normal values in place of uniform ones and 0 in place of the end.
     """
@@ -33,52 +41,82 @@ def random_inputs(shape: tuple[int, ...], domain: Domain, count: int = INPUTS, s
         drawn = domain.high - np.abs(rng.normal(size=size)) * present
     else:
         drawn = rng.normal(size=size) * present
-    # Rounding to float32 may step over an end; the nearest float32 inside the domain does not.
-    low, high = inner(domain)
-    return np.clip(drawn.astype(np.float32), low, high)
-
-
-def inner(domain: Domain) -> tuple[np.float32, np.float32]:
-    """The least and the largest float32 of a domain."""
-    low, high = np.float32(domain.low), np.float32(domain.high)
-    low = np.nextafter(low, np.float32(np.inf)) if float(low) < domain.low else low
-    high = np.nextafter(high, np.float32(-np.inf)) if float(high) > domain.high else high
-    return low, high
+    # Rounding may step over an end of the domain; the nearest float inside does not.
+    inside: Floats = np.clip(drawn.astype(dtype), *domain.ends(dtype))
+    return inside
 
 
 def examine(classifier: Classifier) -> tuple[float, tuple[str, ...]]:
     """The largest difference to onnxruntime, relative to the largest output, and alarms; refuses above TOLERANCE."""
-    x = random_inputs(classifier.input_shape, classifier.domain)
+    x = random_inputs(classifier.input_shape, classifier.domain, dtype=classifier.dtype)
     outputs = classifier.reference(x)
     if not np.isfinite(outputs).all():
         raise ModelError("expected finite outputs, got NaN or infinity on random inputs of the domain")
-    found = difference(classifier, x, outputs)
+    found = difference(classifier.graph, x, outputs)
     if not found <= TOLERANCE:
-        raise ModelError(_too_different(classifier, x, found))
+        raise ModelError(_too_different(classifier, x, outputs, found))
     return found, tuple(_alarms(classifier, x, outputs))
 
 
-def difference(classifier: Classifier, x: NDArray[np.float32], outputs: NDArray[np.float32]) -> float:
-    """The largest difference between the graph in float32 and these outputs, relative to the largest output."""
-    with torch.no_grad():
-        mine = classifier.graph(torch.from_numpy(x)).flatten(1).numpy()
+def difference(graph: Graph, x: Floats, outputs: Floats, computes: str | None = None) -> float:
+    """The largest difference between a graph, in its own precision or another, and outputs, relative to the largest."""
+    mine = _values(graph, x, computes or graph.computes)
     if mine.shape != outputs.shape:
         raise ModelError(f"expected {mine.shape[1]} outputs per input, onnxruntime gave {outputs.shape[1]}")
     largest = float(np.abs(outputs).max())
     return float(np.abs(mine.astype(np.float64) - outputs).max() / (largest if largest > 0 else 1.0))
 
 
-def _too_different(classifier: Classifier, x: NDArray[np.float32], found: float) -> str:
+def _values(graph: Graph, x: Floats, computes: str) -> Floats:
+    with torch.no_grad():
+        found: Floats = graph(torch.from_numpy(x).to(getattr(torch, computes))).flatten(1).numpy()
+    return found
+
+
+def _too_different(classifier: Classifier, x: Floats, outputs: Floats, found: float) -> str:
     single = np.concatenate([classifier.reference(row[None]) for row in x])
-    if difference(classifier, x, single) <= TOLERANCE:
+    graph = classifier.graph
+    if difference(graph, x, single) <= TOLERANCE:
         return "expected outputs that depend on their own input only, got a network that mixes the inputs of a batch"
+    lost = difference(graph, x, outputs, "float64")
+    if difference(_unfolded(graph), x, _values(graph, x, "float64")) > MINE * lost:
+        return (
+            f"expected {graph.computes} outputs within {TOLERANCE:g} of the exact ones, got some that are off by "
+            f"{lost:.2g} of the largest output: large numbers cancel{_where(graph)}, and {graph.computes} keeps few "
+            "digits of what is left; rescale them, or fold them in float64 and export again"
+        )
     return (
         f"expected the graph to equal onnxruntime within {TOLERANCE:g} of the largest output, got {found:.2g}; "
         "radii misreads this network: please report it"
     )
 
 
-def _alarms(classifier: Classifier, x: NDArray[np.float32], outputs: NDArray[np.float32]) -> list[str]:
+def _unfolded(graph: Graph) -> Graph:
+    """The graph with the operators of the file where several were folded into one: it rounds as the file does."""
+    nodes: list[Node] = []
+    place: list[int] = []
+    for node in graph.nodes:
+        inputs = tuple(place[i] for i in node.inputs)
+        steps = node.operator.steps if isinstance(node.operator, Affine) else ()
+        for step in steps or (node.operator,):
+            nodes.append(Node(step, inputs, node.shape, node.name))
+            inputs = (len(nodes) - 1,)
+        place.append(len(nodes) - 1)
+    return replace(graph, nodes=tuple(nodes))
+
+
+def _where(graph: Graph) -> str:
+    """The operator in which most cancels, by its name, if one was folded from parts that do."""
+    worst, name = 1e3, ""
+    for node in graph.nodes:
+        if isinstance(node.operator, Scale) and node.operator.steps and node.operator.shift is not None:
+            gross = node.operator.absolute().shift
+            ratio = 0.0 if gross is None else float((gross / node.operator.shift.abs().clamp_min(1e-300)).max())
+            worst, name = (ratio, node.name) if ratio > worst else (worst, name)
+    return f" in node {name}" if name else ""
+
+
+def _alarms(classifier: Classifier, x: Floats, outputs: Floats) -> list[str]:
     alarms = []
     if not np.array_equal(outputs, classifier.reference(x)):
         alarms.append("non-deterministic outputs: the same inputs gave different outputs")
@@ -99,11 +137,11 @@ def _alarms(classifier: Classifier, x: NDArray[np.float32], outputs: NDArray[np.
     return alarms
 
 
-def _probabilities(outputs: NDArray[np.float32]) -> bool:
+def _probabilities(outputs: Floats) -> bool:
     return bool(outputs.shape[1] > 1 and (outputs >= 0).all() and np.allclose(outputs.sum(axis=1), 1.0, atol=1e-4))
 
 
-def _flat(classifier: Classifier, x: NDArray[np.float32]) -> bool:
+def _flat(classifier: Classifier, x: Floats) -> bool:
     """Whether the gradients of all outputs vanish at all these inputs."""
     with torch.enable_grad():  # the caller may have switched gradients off
         point = torch.from_numpy(x).requires_grad_()

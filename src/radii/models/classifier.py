@@ -26,6 +26,7 @@ from radii.problem import Domain
 
 Shape = tuple[int, ...]
 T = TypeVar("T")
+Floats = NDArray[np.floating[Any]]
 CHUNK_VALUES = 2**21  # values of all nodes together in one chunk of a batch: 8 MiB in float32 stay near the caches
 
 
@@ -84,6 +85,16 @@ class Classifier:
         found: T = self._derived[key]
         return found
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The floats that the file takes, float32 or float64: witnesses are found and replayed in them."""
+        return np.dtype(self.graph.takes)
+
+    @property
+    def torch_dtype(self) -> torch.dtype:
+        """The same for torch."""
+        return torch.float64 if self.graph.takes == "float64" else torch.float32
+
     @cached_property
     def operators(self) -> tuple[str, ...]:
         """The names of the graph's operators, each once; of a network that cannot be read, those that hinder it."""
@@ -96,7 +107,7 @@ class Classifier:
     def _runtime(self) -> Runtime:
         return Runtime(self.onnx_bytes)
 
-    def __call__(self, x: Any) -> NDArray[np.float32]:
+    def __call__(self, x: Any) -> Floats:
         """The logits of one input or of a batch, in the native or the flat shape; (classes,) or (batch, classes)."""
         batch, single = self._accept(x)
         result = self._outputs(batch)
@@ -107,11 +118,11 @@ class Classifier:
         graph = self.graph.logits.to(x.dtype, x.device)
         return graph(x.reshape(x.shape[0], *self.input_shape)).flatten(1)
 
-    def reference(self, x: Any) -> NDArray[np.float32]:
+    def reference(self, x: Any) -> Floats:
         """The outputs of the original model in onnxruntime, as it gives them (softmax included): (batch, classes)."""
         batch, _ = self._accept(x)
         if not len(batch):
-            return np.zeros((0, self.classes), np.float32)
+            return np.zeros((0, self.classes), self.dtype)
         return self._runtime(self.preprocessing(batch))
 
     def predict(self, x: Any) -> NDArray[np.int64]:
@@ -119,11 +130,12 @@ class Classifier:
         result: NDArray[np.int64] = np.argmax(self(x), axis=-1)
         return result
 
-    def probabilities(self, x: Any) -> NDArray[np.float32]:
+    def probabilities(self, x: Any) -> Floats:
         """The softmax of the logits, computed in float64."""
-        values = np.asarray(self(x), dtype=np.float64)
+        logits = self(x)
+        values = np.asarray(logits, dtype=np.float64)
         powers = np.exp(values - values.max(axis=-1, keepdims=True))
-        return np.asarray(powers / powers.sum(axis=-1, keepdims=True), dtype=np.float32)
+        return np.asarray(powers / powers.sum(axis=-1, keepdims=True), dtype=logits.dtype)
 
     def accuracy(self, x: Any, y: Any) -> float:
         """The share of the batch whose class is predicted."""
@@ -159,8 +171,8 @@ class Classifier:
         """The logits as a torch module, for tools that want one; its weights are constants."""
         return _Module(self)
 
-    def _accept(self, x: Any) -> tuple[NDArray[np.float32], bool]:
-        batch, single = as_batch(x, self.input_shape)
+    def _accept(self, x: Any) -> tuple[Floats, bool]:
+        batch, single = as_batch(x, self.input_shape, self.dtype)
         check_finite(batch)
         return batch, single
 
@@ -173,12 +185,12 @@ class Classifier:
             raise DataError(f"labels: expected classes from 0 to {self.classes - 1}, got {bad[0]}")
         return labels.astype(np.int64)
 
-    def _outputs(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
-        graph = self.graph.logits.to(torch.float32)
+    def _outputs(self, batch: Floats) -> Floats:
+        graph, computes = self.graph.logits, getattr(torch, self.graph.computes)
         step = max(1, CHUNK_VALUES // sum(node.size for node in graph.nodes))
         with torch.no_grad():
-            parts = [graph(chunk).flatten(1).numpy() for chunk in _chunks(batch, step)]
-        return np.concatenate(parts) if parts else np.zeros((0, self.classes), np.float32)
+            parts = [graph(chunk.to(computes)).flatten(1).numpy() for chunk in _chunks(batch, step)]
+        return np.concatenate(parts) if parts else np.zeros((0, self.classes), self.graph.computes)
 
     def __getstate__(self) -> dict[str, Any]:
         return {item.name: getattr(self, item.name) for item in fields(self)}
@@ -206,7 +218,7 @@ class Classifier:
         return hash(self.fingerprint)
 
 
-def _chunks(batch: NDArray[np.float32], step: int) -> Iterator[Tensor]:
+def _chunks(batch: Floats, step: int) -> Iterator[Tensor]:
     for start in range(0, len(batch), step):
         yield torch.from_numpy(np.require(batch[start : start + step], requirements=["C", "W"]))
 
@@ -215,11 +227,12 @@ def with_preprocessing(graph: Graph, preprocessing: Preprocessing) -> Graph:
     """The graph with (x − mean) / std as its first operator; the constants are computed in float64."""
     if preprocessing.identity:
         return graph
-    mean, std = preprocessing.arrays(graph.input_shape)
-    scale, shift = torch.as_tensor(1.0 / std), torch.as_tensor(-mean / std)
-    first = Node(Scale(scale, shift, rounded=True), (0,), graph.input_shape, "preprocessing")
+    mean, std = (torch.as_tensor(part) for part in preprocessing.arrays(graph.input_shape))
+    steps = Scale(shift=-mean, rounded=True), Scale(1.0 / std, rounded=True)
+    operator = Scale(1.0 / std, -mean / std, rounded=True, steps=steps)
+    first = Node(operator, (0,), graph.input_shape, "preprocessing")
     later = (Node(n.operator, tuple(i + 1 for i in n.inputs), n.shape, n.name) for n in graph.nodes[1:])
-    return Graph((graph.nodes[0], first, *later))
+    return replace(graph, nodes=(graph.nodes[0], first, *later))
 
 
 class _Module(torch.nn.Module):

@@ -122,6 +122,10 @@ class AveragePool(Affine):
     def terms(self) -> int:
         return prod(self.kernel) + 2
 
+    @property
+    def divisor(self) -> int:
+        return prod(self.kernel)
+
 
 @dataclass(frozen=True, eq=False)
 class MaxPool(Operator):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from radii.models.graph import Graph
 from radii.models.importer import elementwise, linear, shapes, windows
 from radii.models.importer.builder import Builder, Refused, Value
 from radii.models.importer.call import Call, Handler
-from radii.models.importer.fold import attributes, constant, evaluate, shape_of
+from radii.models.importer.fold import EXACT, attributes, constant, evaluate, shape_of
 from radii.models.importer.simplify import simplify
 from radii.models.importer.suggest import suggestion
 from radii.models.inputs import show
@@ -24,6 +25,7 @@ OPSETS = range(8, 21)
 _SHAPE_HINT = "give input_shape=… (--input-shape on the command line)"
 MOST_LISTED = 50  # nodes that a refusal names
 MOST_NODES = 200_000  # the largest published networks have some thousands
+DOUBLE = int(onnx.TensorProto.DOUBLE)
 HANDLERS: dict[str, Handler] = {**linear.TABLE, **elementwise.TABLE, **windows.TABLE, **shapes.TABLE}
 
 
@@ -85,12 +87,14 @@ class Importer:
                 f"expected a network with one {what}, got {names or 'none'}; export it with a single {what}"
             )
         try:
-            self.builder = Builder(*traced(inputs[0], input_shape), inputs[0].name)
+            self.builder = Builder(*traced(inputs[0], input_shape), inputs[0].name, _doubles(proto, inputs[0]))
         except Refused as refusal:
             raise ModelError(f"input {inputs[0].name}: {refusal}") from None
+        self.takes = "float64" if inputs[0].type.tensor_type.elem_type == DOUBLE else "float32"
         self.known[inputs[0].name] = self.builder.input
         self.problems: list[tuple[Any, str]] = []
         self.lost: set[str] = set()
+        self.inexact: list[str] = []
         self.wanted = {name for node in proto.graph.node for name in node.input} | {o.name for o in proto.graph.output}
 
     def run(self) -> Graph:
@@ -112,7 +116,9 @@ class Importer:
             raise ModelError("expected a network with outputs, got one with none: a shape of 0")
         if not isinstance(last, Value):
             raise ModelError("expected outputs that are computed from the input, got a constant")
-        return simplify(self.builder.graph(last))
+        computes = "float64" if self.builder.mixed else "float32"
+        graph = self.builder.graph(last)
+        return simplify(replace(graph, inexact=tuple(self.inexact), takes=self.takes, computes=computes))
 
     def _lose(self, node: Any, reason: str) -> None:
         self.lost.update(name for name in node.output if name)
@@ -141,7 +147,10 @@ class Importer:
         if node.op_type == "Shape" and isinstance(inputs[0], Value):
             return (shape_of(inputs[0].shape, attributes(node)),)
         if not any(isinstance(value, Value) for value in inputs):
-            return tuple(evaluate(node, list(inputs), self.opset))
+            found = tuple(evaluate(node, list(inputs), self.opset))
+            if node.op_type not in EXACT and any(array.dtype.kind == "f" for array in found):
+                self.inexact.append(f"{node.op_type} (node {label(node)})")
+            return found
         if node.op_type not in HANDLERS:
             raise Refused("not supported")
         pending = any(isinstance(value, Value) and value.softmax is not None for value in inputs)
@@ -186,6 +195,12 @@ def traced(item: Any, input_shape: Shape | None) -> tuple[Shape, int | None]:
         raise ModelError(f"expected a network of fixed input size, got {_dims(core)}; {_SHAPE_HINT}")
     shape = tuple(int(n) for n in core if n is not None)
     return ((1, *shape), 0) if batch == 0 else (shape, None)
+
+
+def _doubles(proto: Any, item: Any) -> bool:
+    """Whether a model computes anything in float64."""
+    casts = (attributes(node).get("to") for node in proto.graph.node if node.op_type == "Cast")
+    return int(item.type.tensor_type.elem_type) == DOUBLE or DOUBLE in casts
 
 
 def _dims(dims: list[int | None]) -> str:

@@ -29,6 +29,9 @@ def export(module: nn.Module, input_shape: Shape | None) -> tuple[bytes, tuple[s
     if input_shape is None:
         raise ModelError("expected input_shape=… (without the batch) with a torch module, got none")
     x = _example(module, input_shape)
+    if x.dtype not in (torch.float32, torch.float64):
+        kind = str(x.dtype).removeprefix("torch.")
+        raise ModelError(f"expected a module of float32 or float64, got {kind}; pass module.float()")
     with _evaluating(module):
         outputs = _outputs(module, x)
         alarms = () if torch.equal(outputs, _outputs(module, x)) else (_RANDOM,)

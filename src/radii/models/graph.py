@@ -48,9 +48,16 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """A network: node 0 is the input, the last node is the output."""
+    """A network: node 0 is the input, the last node is the output.
+
+    `inexact` names the operators that computed constants in a way that differs between runtimes (sums, exp, …);
+    `takes` is the precision of the file's input, `computes` the finest one that the file computes in.
+    """
 
     nodes: tuple[Node, ...]
+    inexact: tuple[str, ...] = ()
+    takes: str = "float32"
+    computes: str = "float32"
 
     @property
     def input_shape(self) -> Shape:
@@ -73,7 +80,7 @@ class Graph:
         nodes = self.nodes
         while len(nodes) > 1 and isinstance(nodes[-1].operator, Softmax):
             nodes = self.upto(nodes[-1].inputs[0]).nodes
-        return Graph(nodes) if len(nodes) != len(self.nodes) else self
+        return replace(self, nodes=nodes) if len(nodes) != len(self.nodes) else self
 
     def upto(self, index: int) -> Graph:
         """The graph that computes one node: everything it does not need is left out."""
@@ -83,7 +90,8 @@ class Graph:
                 needed.update(self.nodes[i].inputs)
         order = sorted(needed | {0})
         place = {old: new for new, old in enumerate(order)}
-        return Graph(tuple(replace(self.nodes[i], inputs=tuple(place[j] for j in self.nodes[i].inputs)) for i in order))
+        nodes = (replace(self.nodes[i], inputs=tuple(place[j] for j in self.nodes[i].inputs)) for i in order)
+        return replace(self, nodes=tuple(nodes))
 
     def __call__(self, x: Tensor) -> Tensor:
         """The outputs of a batch of inputs of shape (batch, *input_shape), in the dtype and on the device of x."""
@@ -112,11 +120,10 @@ class Graph:
         key = (dtype, str(device))
         if key not in self._converted:
             with torch.inference_mode(False):  # the copy outlives the caller's mode and must stay differentiable
-                graph = Graph(
-                    tuple(
-                        node if node.operator is None else replace(node, operator=node.operator.to(dtype, device))
-                        for node in self.nodes
-                    )
+                nodes = (
+                    node if node.operator is None else replace(node, operator=node.operator.to(dtype, device))
+                    for node in self.nodes
                 )
+                graph = replace(self, nodes=tuple(nodes))
             graph._converted[key] = self._converted[key] = graph
         return self._converted[key]

@@ -19,15 +19,15 @@ def show(shape: Shape) -> str:
     return "x".join(map(str, shape)) or "a single number"
 
 
-def as_batch(x: Any, shape: Shape) -> tuple[NDArray[np.float32], bool]:
-    """The inputs as a float32 batch of `shape`, and whether a single input was given.
+def as_batch(x: Any, shape: Shape, dtype: np.dtype[Any]) -> tuple[NDArray[np.floating[Any]], bool]:
+    """The inputs as a batch of `shape`, and whether a single input was given.
 
     Accepts the native shape and the flat one, each with or without a batch in front, and shapes that read the same
     numbers in the same order (28x28 for 1x28x28, 1x28x28 for 784x1). Where both readings are possible, the first axis
     is the batch.
     """
     try:
-        array = np.asarray(x, dtype=np.float32)
+        array = np.asarray(x, dtype=dtype)
     except (TypeError, ValueError):
         raise DataError(f"input: expected an array of numbers, got {type(x).__name__}") from None
     given, flat = array.shape, (prod(shape),)
@@ -65,14 +65,14 @@ def _wrong_shape(given: Shape, shape: Shape) -> str:
     return message
 
 
-def check_finite(x: NDArray[np.float32]) -> None:
+def check_finite(x: NDArray[np.floating[Any]]) -> None:
     """Refuses NaN and infinity, naming the first input that holds one."""
     if not np.isfinite(x).all():
         bad = int(np.argmin(np.isfinite(x).reshape(len(x), -1).all(axis=1)))
         raise DataError(f"input {bad}: expected finite values, got NaN or infinity; remove or repair it")
 
 
-def suspicions(x: NDArray[np.float32], domain: Domain) -> tuple[str, ...]:
+def suspicions(x: NDArray[np.floating[Any]], domain: Domain) -> tuple[str, ...]:
     """What is odd about the values of a batch, given the domain; empty when nothing is."""
     if x.size == 0:
         return ()

@@ -5,12 +5,14 @@ An affine operator maps its inputs x to L(x) + c. It offers
     linear(*x)         L(x) alone, without the constant,
     adjoint(y, shapes) the transpose Lᵀ(y), one tensor per input: how coefficients travel backwards,
     absolute()         the operator with |L| and |c|: how rounding errors and magnitudes travel,
-    terms              the longest dot product in L: what Higham's γ is charged for.
+    terms              the longest dot product in L: what Higham's γ is charged for,
+    steps              what a runtime computes in its place, where the importer folded several operators into one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import reduce
 from typing import Any, ClassVar, Self
 
 import torch
@@ -24,8 +26,6 @@ Shape = tuple[int, ...]
 class Operator:
     """Something that maps batches of tensors to a batch of tensors."""
 
-    affine: ClassVar[bool] = False
-
     def __call__(self, *x: Tensor) -> Tensor:
         """The value of the operator."""
         raise TypeError(f"{type(self).__name__} has no value")
@@ -37,14 +37,21 @@ class Operator:
             value = getattr(self, item.name)
             if isinstance(value, Tensor):
                 moved[item.name] = value.to(device=device, dtype=dtype if value.is_floating_point() else value.dtype)
+            elif isinstance(value, tuple) and value and isinstance(value[0], Operator):
+                moved[item.name] = tuple(step.to(dtype, device) for step in value)
         return replace(self, **moved)
 
 
 @dataclass(frozen=True, eq=False)
 class Affine(Operator):
-    """An operator that is affine in its inputs; see the module's text."""
+    """An operator that is affine in its inputs; see the module's text.
 
-    affine: ClassVar[bool] = True
+    `steps` are the operators it was folded from, first to last: over the reals the same, in floats not. They are kept
+    for what rounding, cancellation and overflow they can cost; the value itself is not computed with them.
+    """
+
+    moves: ClassVar[bool] = False  # whether it only moves values, without any arithmetic
+    steps: tuple[Affine, ...] = field(default=(), kw_only=True)
 
     def linear(self, *x: Tensor) -> Tensor:
         """The linear part alone."""
@@ -53,11 +60,10 @@ class Affine(Operator):
     def adjoint(self, y: Tensor, shapes: tuple[Shape, ...]) -> tuple[Tensor, ...]:
         """The transpose of the linear part applied to y, one tensor for each input shape."""
         zeros = tuple(torch.zeros((y.shape[0], *s), dtype=y.dtype, device=y.device) for s in shapes)
-        pullback = torch.func.vjp(lambda *x: self.linear(*x), *zeros)[1]
-        return tuple(pullback(y))
+        return tuple(torch.func.vjp(lambda *x: self.linear(*x), *zeros)[1](y))
 
-    def absolute(self) -> Affine:
-        """The operator with the absolute values of its linear part and of its constant."""
+    def absolute(self, more: float = 0.0) -> Affine:
+        """The operator with the absolute values of its factors and of its constant, `more` added to each."""
         return self
 
     @property
@@ -65,17 +71,21 @@ class Affine(Operator):
         """The longest sum of products in one output (1 when values are only moved or scaled)."""
         return 1
 
+    @property
+    def divisor(self) -> int:
+        """How many values are summed before a division, 1 where nothing is divided: such a sum can overflow."""
+        return 1
 
-def magnitude(value: Tensor | None) -> Tensor | None:
-    """The absolute values; None stays None."""
-    return None if value is None else value.abs()
+
+def magnitude(value: Tensor | None, more: float = 0.0) -> Tensor | None:
+    """The absolute values with `more` added; None stays None."""
+    return None if value is None else value.abs() + more
 
 
 def padded(value: Tensor, pads: Shape, fill: float = 0.0) -> Tensor:
     """The value with its last axes padded by (begin…, end…)."""
-    axes = len(pads) // 2
-    begin, end = pads[:axes], pads[axes:]
-    return F.pad(value, [v for b, e in zip(reversed(begin), reversed(end)) for v in (b, e)], value=fill)
+    half = len(pads) // 2
+    return F.pad(value, [v for pair in zip(pads[half - 1 :: -1], pads[: half - 1 : -1]) for v in pair], value=fill)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +95,8 @@ class Weighted(Affine):
     weight: Tensor
     bias: Tensor | None = None
 
-    def absolute(self) -> Self:
-        return replace(self, weight=self.weight.abs(), bias=magnitude(self.bias))
+    def absolute(self, more: float = 0.0) -> Self:
+        return replace(self, weight=self.weight.abs() + more, bias=magnitude(self.bias, more))
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,8 +153,12 @@ class Scale(Affine):
     def adjoint(self, y: Tensor, shapes: tuple[Shape, ...]) -> tuple[Tensor, ...]:
         return (y if self.scale is None else y * self.scale,)
 
-    def absolute(self) -> Scale:
-        return replace(self, scale=magnitude(self.scale), shift=magnitude(self.shift))
+    def absolute(self, more: float = 0.0) -> Scale:
+        shift = magnitude(self.shift, more)
+        if shift is not None:  # parts of it that cancel were rounded at their own size
+            gross = reduce(lambda value, step: step.absolute()(value), self.steps, torch.zeros_like(shift))
+            shift = torch.maximum(shift, gross)
+        return Scale(magnitude(self.scale, more), shift, self.rounded)
 
     @property
     def terms(self) -> int:
@@ -160,22 +174,24 @@ class Sum(Affine):
     keep: bool = True
     length: int = 1
 
-    def linear(self, *x: Tensor) -> Tensor:
+    def __call__(self, *x: Tensor) -> Tensor:
         axes = [a + 1 for a in self.axes]
         return x[0].mean(axes, keepdim=self.keep) if self.mean else x[0].sum(axes, keepdim=self.keep)
-
-    def __call__(self, *x: Tensor) -> Tensor:
-        return self.linear(*x)
 
     @property
     def terms(self) -> int:
         return self.length + 2
+
+    @property
+    def divisor(self) -> int:
+        return self.length if self.mean else 1
 
 
 @dataclass(frozen=True, eq=False)
 class Reshape(Affine):
     """The same numbers in another shape."""
 
+    moves: ClassVar[bool] = True
     shape: Shape
 
     def __call__(self, *x: Tensor) -> Tensor:
@@ -189,6 +205,7 @@ class Reshape(Affine):
 class Transpose(Affine):
     """The same numbers with axes permuted (counted without the batch)."""
 
+    moves: ClassVar[bool] = True
     order: Shape
 
     def __call__(self, *x: Tensor) -> Tensor:
@@ -203,6 +220,7 @@ class Transpose(Affine):
 class Select(Affine):
     """The entries `indices` of one axis (counted without the batch): slices, splits and constant gathers."""
 
+    moves: ClassVar[bool] = True
     indices: Tensor
     axis: int
 
@@ -222,6 +240,7 @@ class Select(Affine):
 class Pad(Affine):
     """Constant padding; `pads` are (begin…, end…) over all axes but the batch."""
 
+    moves: ClassVar[bool] = True
     pads: Shape
     value: float = 0.0
 
@@ -231,7 +250,7 @@ class Pad(Affine):
     def __call__(self, *x: Tensor) -> Tensor:
         return padded(x[0], self.pads, self.value)
 
-    def absolute(self) -> Pad:
+    def absolute(self, more: float = 0.0) -> Pad:
         return replace(self, value=abs(self.value))
 
 
@@ -256,6 +275,7 @@ class Add(Affine):
 class Concat(Affine):
     """Several branches one after the other along an axis (counted without the batch)."""
 
+    moves: ClassVar[bool] = True
     axis: int
 
     def __call__(self, *x: Tensor) -> Tensor:
@@ -325,6 +345,5 @@ class Softmax(Operator):
     log: bool = False
 
     def __call__(self, *x: Tensor) -> Tensor:
-        flat = x[0].flatten(1)
-        out = torch.log_softmax(flat, dim=1) if self.log else torch.softmax(flat, dim=1)
-        return out.reshape(x[0].shape)
+        run = torch.log_softmax if self.log else torch.softmax
+        return run(x[0].flatten(1), dim=1).reshape(x[0].shape)

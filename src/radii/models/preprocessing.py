@@ -59,12 +59,12 @@ class Preprocessing:
         """Mean and std, each shaped to broadcast against one input of this shape."""
         return _spread(self.mean, shape), _spread(self.std, shape)
 
-    def __call__(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The batch as the network gets it, computed in float32."""
+    def __call__(self, x: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+        """The batch as the network gets it, computed in the precision of x."""
         if self.identity:
             return x
         mean, std = self.arrays(x.shape[1:])
-        return np.divide(x - mean.astype(np.float32), std.astype(np.float32), dtype=np.float32)
+        return np.asarray((x - mean.astype(x.dtype)) / std.astype(x.dtype), dtype=x.dtype)
 
 
 def _numbers(value: Any, name: str) -> tuple[float, ...]:

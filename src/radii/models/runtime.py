@@ -38,8 +38,8 @@ class Runtime:
         except Exception as error:  # onnxruntime raises a dozen private types
             raise ModelError(f"onnxruntime cannot load the network: {_first_line(error)}") from error
 
-    def __call__(self, x: NDArray[Any]) -> NDArray[np.float32]:
-        """The outputs of a batch (already preprocessed), each flattened."""
+    def __call__(self, x: NDArray[Any]) -> NDArray[np.floating[Any]]:
+        """The outputs of a batch (already preprocessed), each flattened, in the precision that the model gives them."""
         entry = self._session.get_inputs()[0]
         dims = entry.shape
         dtype = np.float64 if entry.type == "tensor(double)" else np.float32
@@ -56,14 +56,16 @@ class Runtime:
         rows = [self._run(v if len(dims) < values.ndim else v[None], 1) for v in values]
         return np.concatenate(rows) if rows else np.zeros((0, 0), np.float32)
 
-    def _run(self, values: NDArray[Any], count: int) -> NDArray[np.float32]:
+    def _run(self, values: NDArray[Any], count: int) -> NDArray[np.floating[Any]]:
         try:
             (out,) = self._session.run(None, {self._session.get_inputs()[0].name: values})
         except Exception as error:
             raise ModelError(f"onnxruntime cannot run the network: {_first_line(error)}") from error
         if np.size(out) % count:
             raise ModelError(f"onnxruntime gave {np.size(out)} values for {count} inputs")
-        return np.asarray(out, dtype=np.float32).reshape(count, -1)
+        precision = np.dtype(np.float64 if np.asarray(out).dtype == np.float64 else np.float32)
+        found: NDArray[np.floating[Any]] = np.asarray(out, dtype=precision).reshape(count, -1)
+        return found
 
 
 def _first_line(error: Exception) -> str:

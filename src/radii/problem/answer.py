@@ -39,7 +39,7 @@ class Proof:
     """How robustness was established.
 
     `kind` names the method, `arithmetic` the semantics it holds for: "real" (the network over the reals),
-    "float32" (the deployed network in any summation order), or "claim" (an external tool's word).
+    "float32" (also the deployed network: docs/engine.md says of which runtimes), or "claim" (an external tool's word).
     """
 
     kind: str
@@ -55,10 +55,10 @@ class Proof:
 class Witness:
     """An input that breaks the property, as replayed on the original model; build it with `decide.replay`."""
 
-    x: NDArray[np.float32] = field(repr=False)
+    x: NDArray[np.floating[Any]] = field(repr=False)  # in the precision of the model's input
     distance: float
     prediction: int
-    outputs: NDArray[np.float32] = field(repr=False)
+    outputs: NDArray[np.floating[Any]] = field(repr=False)  # in the precision of the model's output
 
 
 @dataclass(frozen=True, slots=True)

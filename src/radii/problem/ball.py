@@ -41,6 +41,13 @@ class Domain:
         """Whether both ends are finite."""
         return bool(np.isfinite(self.low) and np.isfinite(self.high))
 
+    def ends(self, dtype: np.dtype[Any]) -> tuple[float, float]:
+        """The least and the largest of these floats that lie in the domain."""
+        low, high = (np.asarray(end, dtype=dtype) for end in (self.low, self.high))
+        low = np.nextafter(low, np.inf, dtype=dtype) if float(low) < self.low else low
+        high = np.nextafter(high, -np.inf, dtype=dtype) if float(high) > self.high else high
+        return float(low), float(high)
+
     def contains(self, x: Any) -> bool:
         """Whether every coordinate lies in the domain (NaN does not)."""
         values = np.asarray(x)

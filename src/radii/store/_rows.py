@@ -213,17 +213,17 @@ def vars_of(record: Any) -> dict[str, Any]:
     return {one.name: getattr(record, one.name) for one in dataclasses.fields(record)}
 
 
-def pack_array(array: NDArray[np.float32]) -> bytes:
-    """A float32 array with its shape, compressed."""
+def pack_array(array: NDArray[np.floating[Any]]) -> bytes:
+    """An array of floats with its shape and precision, compressed."""
     buffer = io.BytesIO()
-    np.save(buffer, np.ascontiguousarray(array, dtype=np.float32), allow_pickle=False)
+    np.save(buffer, np.ascontiguousarray(array), allow_pickle=False)
     return zlib.compress(buffer.getvalue(), 6)
 
 
-def unpack_array(blob: bytes) -> NDArray[np.float32]:
+def unpack_array(blob: bytes) -> NDArray[np.floating[Any]]:
     """The array of `pack_array`."""
     try:
-        array: NDArray[np.float32] = np.load(io.BytesIO(zlib.decompress(blob)), allow_pickle=False)
+        array: NDArray[np.floating[Any]] = np.load(io.BytesIO(zlib.decompress(blob)), allow_pickle=False)
     except (zlib.error, ValueError, OSError, EOFError) as error:
         raise StoreError(f"witness: expected a compressed array, got damaged bytes ({error})") from None
     return array

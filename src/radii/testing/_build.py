@@ -19,18 +19,20 @@ OPSET = 13
 class Builder:
     """Adds operators one after the other; `at` is the name of the current value and `shape` its shape (no batch)."""
 
-    def __init__(self, seed: int, shape: tuple[int, ...]) -> None:
+    def __init__(self, seed: int, shape: tuple[int, ...], double: bool = False) -> None:
         self.rng = np.random.default_rng(seed)
         self.at, self.shape = "x", shape
         self.input_shape = shape
-        self._input = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", *shape])
+        self._kind = TensorProto.DOUBLE if double else TensorProto.FLOAT
+        self._input = helper.make_tensor_value_info("x", self._kind, ["N", *shape])
         self._nodes: list[Any] = []
         self._constants: list[Any] = []
 
     def constant(self, values: NDArray[Any]) -> str:
         """The name of a constant that holds these values."""
         name = f"c{len(self._constants)}"
-        kind = np.int64 if values.dtype.kind == "i" else np.float32
+        floats = np.float64 if self._kind == TensorProto.DOUBLE else np.float32
+        kind = np.int64 if values.dtype.kind == "i" else floats
         self._constants.append(numpy_helper.from_array(values.astype(kind), name))
         return name
 
@@ -95,7 +97,7 @@ class Builder:
 
     def model(self) -> onnx.ModelProto:
         """The network whose output is the current value."""
-        output = helper.make_tensor_value_info(self.at, TensorProto.FLOAT, ["N", *self.shape])
+        output = helper.make_tensor_value_info(self.at, self._kind, ["N", *self.shape])
         graph = helper.make_graph(self._nodes, "toy", [self._input], [output], self._constants)
         built = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8)
         onnx.checker.check_model(built)

@@ -23,7 +23,7 @@ from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.problem import Answer, Classification, Instance, Norm, Query, Reason, Status, Verdict
 from radii.testing.exact import exact_radius
-from radii.testing.toys import linear_toy, random_instance, random_network
+from radii.testing.toys import double_toy, linear_toy, overflow_toy, random_instance, random_network
 
 BUDGET = Budget(seconds=20.0)
 SLACK = 1e-5  # of the radius: float32 of the deployed network, and the tolerance of the exact solvers
@@ -172,6 +172,33 @@ def repeats_itself(decider: Decider) -> None:
     require(bool(np.array_equal(before, instance.x)), "expected inputs to be left unchanged")
 
 
+def overflow_is_not_proven(decider: Decider) -> None:
+    """No proof for float32 arithmetic covers inputs on which the network overflows in float32."""
+    network, instance = overflow_toy(), Instance(np.full(12, 0.5, dtype=np.float32), 1)
+    for answer in _taken(decider, network, [Query(instance, 0.49)]):
+        proven = "" if answer.proof is None else answer.proof.arithmetic
+        require(proven != "float32", "expected no proof for float32 where the outputs overflow to ∞, got ROBUST")
+
+
+def precision_is_the_models(decider: Decider) -> None:
+    """A float64 network is judged in float64: it is no tie when only float32 cannot tell its outputs apart."""
+    network, instance = double_toy(), Instance(np.full(1, 0.5, dtype=np.float32), 0)
+    answers = _taken(decider, network, [Query(instance, 0.39), Query(instance, 0.41)])
+    for answer, wrong in zip(answers, (Verdict.BROKEN, Verdict.ROBUST)):
+        require(answer.verdict is not wrong, f"expected anything but {wrong} of a float64 network of radius 0.4")
+        if answer.witness is not None:
+            kinds = {answer.witness.x.dtype.name, answer.witness.outputs.dtype.name}
+            require(kinds == {"float64"}, f"expected a witness in float64, got {' and '.join(sorted(kinds))}")
+
+
+def _taken(decider: Decider, network: Classifier, queries: list[Query]) -> list[Answer]:
+    """The answers, none where the decider refuses the network or the question."""
+    try:
+        return decider.decide(network, queries, BUDGET)
+    except InputError:
+        return []
+
+
 def identity_is_stable(decider: Decider) -> None:
     """The identity is one line of text that does not change with use."""
     before = decider.identity
@@ -228,6 +255,8 @@ DECIDER_EXAM: tuple[Callable[[Decider], None], ...] = (
     misuse_raises,
     budget_is_obeyed,
     repeats_itself,
+    overflow_is_not_proven,
+    precision_is_the_models,
     identity_is_stable,
 )
 MEASURER_EXAM: tuple[Callable[[Measurer], None], ...] = (radii_hold_the_truth, misclassified_has_radius_zero)

@@ -74,7 +74,7 @@ def exact_breach(
     """The input nearest to x whose outputs meet some clause of the specification."""
     graph, space = _parts(network, domain)
     center = np.asarray(x, dtype=np.float64).ravel()
-    units = sum(node.size for node in graph.nodes if node.operator is not None and not node.operator.affine)
+    units = sum(node.size for node in graph.nodes if not isinstance(node.operator, Affine | None))
     if center.size != math.prod(graph.input_shape):
         raise InputError(f"exact radius: expected {math.prod(graph.input_shape)} inputs, got {center.size}")
     if center.size > MAX_INPUTS or units > MAX_UNITS:
@@ -120,7 +120,7 @@ class _Walk:
         self.pieces: dict[int, list[tuple[Piece, ...]]] = {
             i: pieces_of(node.operator, graph.nodes[node.inputs[0]].shape)
             for i, node in enumerate(graph.nodes)
-            if node.operator is not None and not node.operator.affine
+            if not isinstance(node.operator, Affine | None)
         }
         self.heap: list[tuple[float, int, _Cell]] = []
         self.count = itertools.count()

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from radii.errors import Contradiction, StoreError
-from radii.problem import Classification, StrongClassification
+from radii.problem import Classification, StrongClassification, Witness
 from radii.store import (
     RadiusRecord,
     Selection,
@@ -65,7 +65,8 @@ def same(one: RadiusRecord, other: RadiusRecord) -> bool:
     if (a is None) != (b is None):
         return False
     if a is not None and b is not None:
-        arrays = np.array_equal(a.x, b.x) and np.array_equal(a.outputs, b.outputs) and a.x.dtype == b.x.dtype
+        pairs = ((a.x, b.x), (a.outputs, b.outputs))
+        arrays = all(np.array_equal(p, q) and p.dtype == q.dtype for p, q in pairs)
         if not arrays or (a.distance, a.prediction) != (b.distance, b.prediction):
             return False
     bare = [dataclasses.replace(r, radius=dataclasses.replace(r.radius, witness=None)) for r in (one, other)]
@@ -103,6 +104,16 @@ class StoreExam(ABC):
             assert found is not None
             assert same(found, kept)
             assert store.get("0" * 32) is None
+
+    def test_a_float64_witness_keeps_its_digits(self, tmp_path: Path) -> None:
+        given = record(unit(0))
+        fine = Witness(np.array([0.1, 0.3]), 0.2, 3, np.array([1000.5, 1000.50001]))
+        given = dataclasses.replace(given, radius=dataclasses.replace(given.radius, witness=fine))
+        with open_store(self.fresh(tmp_path)) as store:
+            store.put(given)
+            found = store.get(given.unit.key)
+            assert found is not None
+            assert same(found, given)
 
     def test_finished_units_survive_closing(self, tmp_path: Path) -> None:
         if not self.shared:

@@ -72,6 +72,25 @@ def linear_toy(
     return LinearToy(classifier, weight.astype(np.float64), bias.astype(np.float64))
 
 
+def overflow_toy() -> Classifier:
+    """A network of 12 inputs that takes every input but 0 for class 1, and gives ∞ twice in float32 near (1, …, 1).
+
+    Around (0.5, …, 0.5) no float32 forward pass overflows up to 0.301.
+    """
+    builder = Builder(0, (12,))
+    weight = np.stack([np.full(12, 3.0e37), np.full(12, 3.54e37)])
+    model = builder.apply("Gemm", builder.constant(weight), shape=(2,), transB=1).model()
+    return load_classifier(model, name="overflow", check=False)
+
+
+def double_toy() -> Classifier:
+    """A float64 network of one input that takes values below 0.9 for class 0; in float32 its outputs always tie."""
+    builder = Builder(0, (1,), double=True)
+    weight, bias = np.array([[-0.005], [0.0]]), np.array([1e5 + 0.9 * 0.005, 1e5])
+    model = builder.apply("Gemm", builder.constant(weight), builder.constant(bias), shape=(2,), transB=1).model()
+    return load_classifier(model, name="double")
+
+
 def relu_toy(
     seed: int, widths: tuple[int, ...] = (4, 6, 6, 3), domain: Domain | tuple[float, float] | None = UNIT
 ) -> Classifier:

@@ -33,6 +33,7 @@ from radii.problem import (
     Status,
     Verdict,
 )
+from radii.testing.decider_exam import overflow_is_not_proven, precision_is_the_models
 from radii.testing.toys import LinearToy, linear_toy
 
 BUDGET = Budget(seconds=20)
@@ -62,6 +63,12 @@ class VerifierExam(ABC):
 
     def test_no_query_is_no_answer(self) -> None:
         assert self.make().decide(linear_toy(0).classifier, [], BUDGET) == []
+
+    def test_overflow_in_float32_is_not_proven(self) -> None:
+        overflow_is_not_proven(self.make())
+
+    def test_a_float64_network_is_judged_in_float64(self) -> None:
+        precision_is_the_models(self.make())
 
     def test_answers_are_on_the_right_side_of_the_exact_radius(self) -> None:
         verifier = self.make()

@@ -171,7 +171,8 @@ class Measurement:
         query = self._at(self.top)
         region = Region.ball(query, self.classifier.domain)
         for factor in (1.0, 1 + 1e-5, 1 + 1e-4, 1 + 1e-3, 1 + 1e-2):
-            found = replay(self.classifier, query, region.settle(center + (np.asarray(x) - center) * factor))
+            nearer = region.settle(center + (np.asarray(x) - center) * factor, self.classifier.dtype)
+            found = replay(self.classifier, query, nearer)
             if found is not None:
                 self._keep(found)
                 return

@@ -151,7 +151,9 @@ class Command:
         return self._run(
             classifier,
             spec_text(query, layout=self._layout(classifier)),
-            lambda x: replay_spec(classifier, query, x) or replay_spec(classifier, query, region.settle(x)),
+            lambda x: (
+                replay_spec(classifier, query, x) or replay_spec(classifier, query, region.settle(x, classifier.dtype))
+            ),
             budget,
         )
 
@@ -173,7 +175,7 @@ class Command:
         return self._run(
             classifier,
             text,
-            lambda x: replay(classifier, query, x) or replay(classifier, query, region.settle(x)),
+            lambda x: replay(classifier, query, x) or replay(classifier, query, region.settle(x, classifier.dtype)),
             budget,
         )
 

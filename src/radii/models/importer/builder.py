@@ -57,6 +57,21 @@ def refuse_huge(shape: Shape) -> None:
         raise Refused(f"expected values of at most {MOST_VALUES} numbers, got shape {shape}")
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One of the operators that a scale and shift were folded from; `rounded` says that its constant was computed."""
+
+    scale: NDArray[Any] | None = None
+    shift: NDArray[Any] | None = None
+    rounded: bool = False
+
+
+def inverse(array: NDArray[Any], power: float = 1.0) -> NDArray[np.float64]:
+    """What 1 / array^power comes out as in floats: beyond all of float32 where the array may be flushed to 0."""
+    exact: NDArray[np.float64] = 1.0 / array.astype(np.float64) ** power
+    return np.where(np.abs(array) < 2.0**-126, 1e39, exact)
+
+
 def tensor(array: NDArray[Any]) -> Tensor:
     """A constant in its own memory and dtype."""
     return torch.tensor(np.ascontiguousarray(array))
@@ -65,9 +80,10 @@ def tensor(array: NDArray[Any]) -> Tensor:
 class Builder:
     """The nodes so far, and the moves that every operator needs."""
 
-    def __init__(self, shape: Shape, batch: int | None, name: str) -> None:
+    def __init__(self, shape: Shape, batch: int | None, name: str, mixed: bool = False) -> None:
         refuse_huge(shape)
         self.input = Value(0, shape, batch)
+        self.mixed = mixed  # whether the file computes in more than float32, so that casts round
         self.nodes = [Node(None, (), self.input.core, name)]
         self.name = ""
 
@@ -156,16 +172,23 @@ class Builder:
         return self.emit(operator, [x], shape, x.batch)
 
     def scale(
-        self, x: Value, scale: NDArray[Any] | None = None, shift: NDArray[Any] | None = None, *, rounded: bool = False
+        self,
+        x: Value,
+        scale: NDArray[Any] | None = None,
+        shift: NDArray[Any] | None = None,
+        *,
+        rounded: bool = False,
+        steps: Sequence[Step] = (),
     ) -> Value:
-        """x · scale + shift with ONNX broadcasting."""
+        """x · scale + shift with ONNX broadcasting; `steps` say what a runtime computes in its place."""
         given = [c.shape for c in (scale, shift) if c is not None]
         try:
             shape = np.broadcast_shapes(x.shape, *given)
         except ValueError:
             raise Refused(f"expected a constant that fits shape {x.shape}, got {given[0]}") from None
         x = self.expand(x, shape)
-        operator = Scale(_local(scale, x), _local(shift, x), rounded)
+        folded = tuple(Scale(_local(s.scale, x), _local(s.shift, x), s.rounded) for s in steps)
+        operator = Scale(_local(scale, x), _local(shift, x), rounded, steps=folded)
         return self.emit(operator, [x], x.shape, x.batch)
 
     def aligned(self, values: Sequence[Value], *, batch: bool = True) -> list[Value]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radii.models.importer.builder import Builder, Refused, Value
+from radii.models.importer.builder import Builder, Refused, Step, Value, inverse
 from radii.models.importer.call import Call, Handler
 from radii.models.operators import Add, Clip, LeakyRelu, Operator, Product, Relu, Sigmoid, Softmax, Tanh
 
@@ -64,7 +64,8 @@ def div(b: Builder, call: Call) -> Value:
     if not np.all(np.isfinite(divisor)) or np.any(divisor == 0):
         raise Refused("a division by 0 or by a constant that is not finite")
     exact = bool(np.all(np.abs(np.frexp(divisor)[0]) == 0.5))  # powers of two invert without rounding
-    return b.scale(call.value(), 1.0 / divisor.astype(np.float64), rounded=not exact)
+    steps = (Step(inverse(divisor), rounded=True),)
+    return b.scale(call.value(), 1.0 / divisor.astype(np.float64), rounded=not exact, steps=steps)
 
 
 def neg(b: Builder, call: Call) -> Value:

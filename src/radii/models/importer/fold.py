@@ -16,6 +16,12 @@ RANDOM = frozenset(
     {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"}
 )
 
+# What every runtime computes alike: IEEE 754 settles the result, or nothing but places change.
+_ROUNDED = frozenset({"Abs", "Add", "Cast", "Ceil", "Clip", "Div", "Floor", "Max", "Min", "Mul", "Neg", "Sqrt", "Sub"})
+_CHOSEN = frozenset({"Constant", "ConstantOfShape", "Expand", "Gather", "Identity", "Relu", "Slice", "Split", "Where"})
+_MOVED = frozenset({"Concat", "Flatten", "Pad", "Reshape", "Shape", "Squeeze", "Tile", "Transpose", "Unsqueeze"})
+EXACT = _ROUNDED | _CHOSEN | _MOVED
+
 
 def attributes(node: Any) -> dict[str, Any]:
     """The attributes of a node as Python values; texts are decoded."""

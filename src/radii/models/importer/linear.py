@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radii.models.convolutions import Conv, ConvTranspose
-from radii.models.importer.builder import Builder, Refused, Value, tensor
+from radii.models.importer.builder import Builder, Refused, Step, Value, inverse, tensor
 from radii.models.importer.call import Call, Handler
 from radii.models.importer.windows import padding
 from radii.models.operators import Add, Transpose
@@ -50,17 +50,19 @@ def _matrix(constant: NDArray[Any]) -> NDArray[Any]:
 
 
 def gemm(b: Builder, call: Call) -> Value:
-    """alpha · A' B' + beta · C, with A or B constant."""
-    x, constant, on_right = _factors(call)
+    """alpha · A' B' + beta · C, with A or B constant; alpha comes after the product, which may overflow before it."""
+    x, matrix, on_right = _factors(call)
     c, alpha, beta = call.input(2), call.get("alpha", 1.0), call.get("beta", 1.0)
     if call.get("transA" if on_right else "transB", 0):
         x = transposed(b, x, (1, 0))
-    matrix = constant.T if call.get("transB" if on_right else "transA", 0) else constant
-    weight = _times(matrix.T if on_right else matrix, alpha)
+    matrix = matrix.T if call.get("transB" if on_right else "transA", 0) else matrix
+    weight = matrix.T if on_right else matrix
     bias = _times(c, beta) if isinstance(c, np.ndarray) else None
     axis = 1 if on_right else 0
-    vector = _vector(bias, axis, weight.shape[0])
+    vector = _vector(bias, axis, weight.shape[0]) if alpha == 1.0 else None
     result = b.contract(x, axis, weight, vector)
+    if alpha != 1.0:
+        result = b.scale(result, np.asarray(alpha))
     if bias is not None and vector is None:
         result = b.scale(result, shift=bias)
     if isinstance(c, Value):
@@ -164,10 +166,14 @@ def batch_normalization(b: Builder, call: Call) -> Value:
     if not call.get("spatial", 1):
         raise Refused("batch normalisation over all values (spatial=0); only per-channel statistics are supported")
     x = call.value()
-    gamma, beta, mean, variance = (call.required(i).astype(np.float64) for i in range(1, 5))
-    scale = gamma / np.sqrt(variance + call.get("epsilon", 1e-5))
     shape = (1, -1, *(1 for _ in x.shape[2:]))
-    return b.scale(x, scale.reshape(shape), (beta - mean * scale).reshape(shape), rounded=True)
+    gamma, beta, mean, variance = (call.required(i).astype(np.float64).reshape(shape) for i in range(1, 5))
+    total = variance + (epsilon := call.get("epsilon", 1e-5))
+    scale = gamma / np.sqrt(total)
+    # A variance below 0 cancels with ε, so that the rounding of their sum counts for more.
+    spread = inverse(total, 0.5) * (np.abs(variance) + epsilon) / total
+    steps = (Step(shift=-mean), Step(spread, rounded=True), Step(gamma), Step(shift=beta))
+    return b.scale(x, scale, beta - mean * scale, rounded=True, steps=steps)
 
 
 TABLE: dict[str, Handler] = {

@@ -176,10 +176,11 @@ def same(b: Builder, call: Call) -> Value:
 
 
 def cast(b: Builder, call: Call) -> Value:
-    """The value itself for floating-point types; others round it."""
+    """The value itself for floating-point types: over the reals nothing, in floats a rounding."""
     if int(call.get("to", 1)) not in FLOATS:
         raise Refused("a cast of a computed value to a type other than float32 or float64")
-    return call.value()
+    x = call.value()
+    return x if x.softmax is not None or not b.mixed else b.scale(x)
 
 
 def dropout(b: Builder, call: Call) -> Value:

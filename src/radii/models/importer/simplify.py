@@ -35,7 +35,7 @@ def simplify(graph: Graph) -> Graph:
             continue
         nodes.append(node)
         place.append(len(nodes) - 1)
-    return Graph(tuple(nodes)).upto(place[-1])
+    return replace(graph, nodes=tuple(nodes)).upto(place[-1])
 
 
 def _original(place: list[int], new: int) -> int:
@@ -46,7 +46,7 @@ def _original(place: list[int], new: int) -> int:
 def _with_bias(before: Node, node: Node) -> Node | None:
     """The product with the constant that is added after it as its bias, None where that does not fit."""
     product, added = before.operator, node.operator
-    if not isinstance(added, Scale) or added.scale is not None or added.shift is None or added.rounded:
+    if not isinstance(added, Scale) or added.scale is not None or added.shift is None or added.rounded or added.steps:
         return None
     if not isinstance(product, (Dense, Conv, ConvTranspose)) or product.bias is not None:
         return None
