@@ -30,20 +30,15 @@ class Refused(Exception):
 class Attack(ABC):
     """A decider that looks for witnesses: BROKEN with one that was replayed, else UNKNOWN. Its fields identify it."""
 
+    proves: ClassVar[bool] = False
+    refutes: ClassVar[bool] = True
+
     name: ClassVar[str] = ""  # what studies and commands call it; the class's name unless given
     takes: ClassVar[tuple[str, ...]] = ("classes", "outputs")  # what a property may speak of
 
     @property
     def identity(self) -> str:
         return repr(self).replace(type(self).__name__, self.name or type(self).__name__, 1)
-
-    @property
-    def proves(self) -> bool:
-        return False
-
-    @property
-    def refutes(self) -> bool:
-        return True
 
     def supports(self, property: Property, norm: Norm, operators: Sequence[str]) -> str:
         """Why this attack cannot try queries of this kind; empty when it can."""

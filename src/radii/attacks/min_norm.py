@@ -32,8 +32,8 @@ from radii.models.classifier import Classifier
 from radii.problem import LINF, Norm, Query
 from radii.problem.property import target_of
 
-_SCOUT_LEAKS = (0.02, 0.0, 0.05, 0.01, 0.1, 0.05)  # the last for all that follow
-_MOST_TARGETS = 64  # of a network with many classes, the likeliest only
+_SCOUT_LEAKS = (0.02, 0.0, 0.05, 0.01, 0.1, 0.05)  # the last value serves all later rounds
+_MOST_TARGETS = 64  # targets tried in a network with many classes: the likeliest ones
 _CHUNK_VALUES = 2**24  # values of the points that one chunk of instances may hold
 
 
@@ -106,7 +106,8 @@ class MinimumNorm(Attack):
 
     @property
     def identity(self) -> str:
-        return f"attack(effort={self.effort}, seed={self.seed})"  # as stores have had it from the first
+        # Stored results have this name: a change would make them unknown.
+        return f"attack(effort={self.effort}, seed={self.seed})"
 
     def search(self, classifier: Classifier, queries: Sequence[Query]) -> Iterator[Floats]:
         keys = [(query.instance.fingerprint, target_of(query.property)) for query in queries]

@@ -12,7 +12,7 @@ from radii.errors import DataError
 from radii.models.classifier import Classifier
 from radii.problem import Instance, Norm, Property, Query, Witness
 
-ROUNDS = 18  # halvings at most: by then the interval is 1/250,000 of the first ball
+ROUNDS = 18  # halvings of the interval at most: the last is 1/250,000 of the first
 
 
 def attack_all(

@@ -75,5 +75,5 @@ def _nearest(best: Tensor, index: Tensor, count: int) -> list[Tensor]:
         return []
     order = best.argsort(stable=True, descending=True)
     winner = torch.full((count,), -1, dtype=torch.long, device=best.device)
-    winner[index[order]] = order  # the last assignment wins: the smallest distance
+    winner[index[order]] = order  # sorted by falling distance: the last assignment, the smallest, stays
     return [winner[winner >= 0]]

@@ -55,7 +55,7 @@ class Ball:
         room = torch.where(a > 0, self.down, self.up)
         priced = _taxicab if self.norm == "l1" else _round
         value, gross = priced(a.abs(), room, self.size)
-        # Whatever the price, the box alone is a bound too.
+        # The box without the ball is a valid bound as well, so the better of the two counts.
         return torch.maximum(c + value - 4 * gamma(a.shape[1]) * gross - lost, box)
 
 
@@ -86,5 +86,5 @@ def _round(size: Tensor, room: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
     reach = torch.minimum(room, size / price)
     gross = (size * reach).sum(1) + price[:, 0] * epsilon**2
     value = (reach * (0.5 * price * reach - size)).sum(1) - 0.5 * price[:, 0] * epsilon**2
-    # Where nothing is priced the sum above is the box's own.
+    # With all multipliers at 0 the sum above is the bound of the box.
     return value, gross

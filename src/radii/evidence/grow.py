@@ -24,7 +24,7 @@ from radii.evidence.proof import CUT, CUT_SPLIT, EMPTY, LEAF, NODES, Forest, Spa
 from radii.evidence.sweep import Bound, Neurons, backwards, chords, rule, sweep
 
 ASCENT = 24  # steps of ascent for a node that its hints do not close
-EXTRA = 400  # nodes a group may have that the engine's tree had not
+EXTRA = 400  # nodes that one group may have beyond those of the engine's tree
 
 
 class Source:
@@ -235,7 +235,7 @@ class Grower:
                 if known[own]:
                     pulls[i, to[own]] = value
         idle = (ends[0] >= 0) | (ends[1] <= 0)
-        alpha[idle] = 0  # never read; zeros compress
+        alpha[idle] = 0  # a place that nobody reads: zeros compress well
         return alpha, beta
 
     def _bound(self, row: Tensor, ends: tuple[Tensor, Tensor], alpha: Tensor, beta: Tensor) -> Bound:

@@ -20,7 +20,7 @@ from radii.evidence.rounding import TINY, UP, U, gamma
 from radii.models.graph import Graph, Node
 from radii.models.operators import Affine, Relu
 
-CHUNK = 2**24  # coefficients in flight
+CHUNK = 2**24  # most coefficients that are held in memory at once
 
 
 @dataclass(frozen=True, eq=False)

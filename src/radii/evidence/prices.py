@@ -10,7 +10,7 @@ from radii.evidence.proof import NODES, Sparse, hidden
 from radii.evidence.sweep import Bound, Neurons
 
 _STEPS = 7
-_GAIN = 0.002  # of an end's distance from 0 or of the width: what a tightening must bring to be kept
+_GAIN = 0.002  # a tightening is kept if it gains at least this part of the end's distance from 0, or of the width
 
 
 def choose(net: Neurons, ends: tuple[Tensor, Tensor], cut: Bound) -> Sparse:

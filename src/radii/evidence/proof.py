@@ -27,7 +27,7 @@ from radii.evidence.rounding import TINY, UP, gamma
 from radii.evidence.sweep import Bound, Neurons, rule, sweep
 
 LEAF, CUT, EMPTY, SPLIT, CUT_SPLIT = range(5)
-NODES = 2**21  # values of one kind in flight
+NODES = 2**21  # most values of one kind that are held in memory at once
 
 
 @dataclass(frozen=True, eq=False)

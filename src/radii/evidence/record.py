@@ -25,7 +25,8 @@ from radii.models.operators import Relu
 from radii.problem import Classification, Instance, Norm
 
 MEMORY = 2**30  # bytes of logs
-NEAR = 1e-9  # a sign decided by less than this part of the width stays undecided: other machines round otherwise
+# A sign decided by less than this part of the interval's width counts as undecided: another machine may round otherwise.
+NEAR = 1e-9
 
 
 class Condensed(Protocol):

@@ -20,7 +20,7 @@ from radii.formats.names import Names
 from radii.formats.sexpr import Group, Source
 from radii.formats.vnnlib import VnnlibProblem
 
-# What is always finite; anything else takes the careful way.
+# Numbers of this form are always finite; all others are read with more checks.
 _NUMBER = r"[-+]?(?:\d{1,200}(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,2})?"
 _NAME = r"[A-Za-z]\w*(?:\s*\[[\d,\s]*\])?"
 # Nearly all of a big file: one declaration, or one bound on one variable.

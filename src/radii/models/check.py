@@ -15,7 +15,8 @@ from radii.models.graph import Graph, Node
 from radii.models.operators import Affine, Scale, Softmax
 from radii.problem import Domain
 
-TOLERANCE = 1e-4  # of the largest output: some ten times what float32 sums of a few thousand terms differ by
+# Relative to the largest output: about ten times what two float32 sums of a few thousand terms differ by.
+TOLERANCE = 1e-4
 INPUTS = 32
 FLOAT32 = np.dtype(np.float32)
 MINE = 0.1  # of a difference: when the graph, computed as the file says, is as far from the exact one, it is rounding

@@ -22,7 +22,7 @@ from torch import Tensor
 from radii.models.operators import Operator, Softmax
 
 Shape = tuple[int, ...]
-# The affine operators by name: whatever takes a network of activations takes these between them.
+# The affine operators by name: every verifier takes them between the activations that it takes.
 AFFINE = (
     "Dense", "Conv", "ConvTranspose", "Scale", "AveragePool", "Sum",
     "Reshape", "Transpose", "Select", "Pad", "Add", "Concat",

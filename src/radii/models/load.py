@@ -18,7 +18,7 @@ from radii.problem import Domain
 
 Shape = tuple[int, ...]
 UNIT = Domain()
-MOST_BYTES = 2**31  # of a network with its weights: what protobuf, the format below ONNX, can hold
+MOST_BYTES = 2**31  # bytes of a network with its weights: the most that protobuf, the format of ONNX files, can hold
 
 
 def load_classifier(

@@ -57,7 +57,7 @@ class Case:
             upper=machine.upper,
             proof=None if machine.lower is None else self.answers[machine.low].proof,
             witness=None if machine.upper is None else self.answers[machine.high].witness,
-            # Below the first ε nothing was asked: without a proof there is no step that the ends could be within.
+            # Nothing was asked below the first ε, so without a proof the ends cannot be within one grid step.
             tolerance=grid.step_at(machine.low) if machine.low >= 0 else 0.0,
             critical_termination=machine.critical_termination,
         )

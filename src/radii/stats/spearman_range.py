@@ -51,7 +51,7 @@ def order(ends: Ends) -> Order:
     below, above = np.searchsorted(np.sort(high), low, side="right"), n - np.searchsorted(np.sort(low), high)
     exact = low == high
     _, group, size = np.unique(np.where(exact, low, -1.0 - np.arange(n)), return_inverse=True, return_counts=True)
-    ties = np.where(exact, size[group], -1)  # equal exact radii were counted on both sides, an interval on none
+    ties = np.where(exact, size[group], -1)  # equal exact radii count on both sides
     reach = (n - below - above + ties) / 2.0
     squares = (n**3 - n - float(np.sum(size**3 - size))) / 12.0
     rows = np.arange(n)

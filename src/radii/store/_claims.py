@@ -37,7 +37,8 @@ def pending(connection: Connection, units: Iterable[Unit], retry_before: float |
 
 def _again(unit: Unit, times: tuple[float | None, float], status: str, budget: str, finished: float) -> bool:
     retry_before, now = times
-    if retry_before is None or retry_before <= finished <= now + SKEW:  # later ones: a clock was ahead, and was set
+    # A result from the future was stored while a clock was ahead; it counts as an old one.
+    if retry_before is None or retry_before <= finished <= now + SKEW:
         return False
     return status == Status.UNSOLVED or (status == Status.OPEN and budget != canonical(dict(unit.budget)))
 

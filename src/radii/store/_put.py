@@ -108,7 +108,7 @@ def _collect(
     if record.evidence is not None and radius.lower == new.lower:
         data = zlib.compress(record.evidence.data, 6)
         rows["evidence"].append({"units_id": number, "kind": record.evidence.kind, "data": data})
-    elif old is not None and radius.lower != old.lower:  # what was kept shows less than what is now proven
+    elif old is not None and radius.lower != old.lower:  # the stored evidence shows a smaller radius than is proven now
         connection.execute(delete(schema.evidence).where(schema.evidence.c.units_id == number))
 
 

@@ -99,7 +99,7 @@ def resolve(study: StudyFile, base: Path, tell: Tell | None = None) -> Plan:
                     unit = Unit(classifier=record, instance=chosen.records[row], setting=setting, budget=ask.costs())
                     works.setdefault(unit.key, Work(unit, question, chosen.instances[row], chosen.only_correct))
             skipped += len(chosen.instances) - len(asked_of)
-    # The keys are part of it: the same file with another version of a verifier is another plan.
+    # The units' keys are part of the plan's identity: with another version of a verifier the same file is another plan.
     whole = {**study.model_dump(mode="json"), "data": bodies, "units": content_key(sorted(works))}
     return Plan(study.name, list(works.values()), whole, study.seed, skipped, tuple(dict.fromkeys(alarms)))
 

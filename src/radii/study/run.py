@@ -135,7 +135,7 @@ class Run:
             while flying or not claims.exhausted:
                 self._look(claims)
                 room = self._room() - len(flying)
-                # Refilled when half is done: one claim, which waits for the disk, serves several units.
+                # Refilled when half of the units are done: a claim waits for the disk, so it should serve several.
                 drawn = claims.draw(room) if 2 * room >= self._room() else []
                 for work in self._right(drawn):
                     self.runner.submit(_task(work))

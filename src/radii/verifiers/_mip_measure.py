@@ -114,7 +114,7 @@ class Measurement:
         self.nodes += work.nodes
         if any(low is None for low in lows):
             return False
-        # Clauses that bounds ruled out hold on the whole ball; below a witness means strictly below.
+        # Clauses that bounds ruled out cannot be violated in the ball; a proven radius is strictly below a witness.
         ceiling = size if self.witness is None else math.nextafter(min(size, self.witness.distance), 0.0)
         self._raise(min([ceiling, *(low for low in lows if low is not None)]))
         return True

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Vector = NDArray[np.float64]
 UNIT = float(np.finfo(np.float64).eps) / 2
-TINY = 1e-300  # absorbs underflow, which γ does not speak of
+TINY = 1e-300  # absorbs underflow, which the bound γ_n leaves out
 
 
 def gamma(terms: int) -> float:
@@ -112,7 +112,7 @@ def _backward(blocks: Sequence[Block], rows: Vector, least: Any, low: Vector, hi
         reach = np.abs(pull)
         rows = head + pull @ block.matrix
         steps = gamma(2 * block.size + 4)
-        # What rounding may have done to a coefficient counts as much as its column can be large.
+        # The rounding error of a coefficient, times the largest value of its column.
         moved = (reach @ abs(block.matrix) + np.abs(head)) @ size[: block.start]
         total = total + pull @ block.constant + minus @ offset_up
         slack = slack + reach @ block.error + np.abs(minus) @ np.abs(offset_up) * steps
@@ -130,7 +130,7 @@ def _lines(block: Block) -> tuple[Vector, Vector, Vector]:
     on = np.where(l >= 0, 1.0, 0.0)
     below = np.where(unstable, (u > -l).astype(float), on)
     slope = np.where(unstable, u / np.where(unstable, u - l, 1.0), on)
-    # Whatever rounding did to the slope, the offset puts the line above both corners of the ReLU.
+    # The slope is rounded; the offset is chosen so that the line lies above both corners of the ReLU all the same.
     raised = np.maximum(-slope * l, u - slope * u)
     offset = np.where(unstable, raised + 4 * UNIT * (np.abs(l) + np.abs(u)), 0.0)
     return below, slope, offset

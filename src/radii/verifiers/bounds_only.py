@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -28,17 +28,12 @@ _CHUNK = 32  # balls bounded at once
 class BoundsOnly:
     """Answers ROBUST where one pass of linear bounds proves it, else UNKNOWN (incomplete)."""
 
+    proves: ClassVar[bool] = True
+    refutes: ClassVar[bool] = False
+
     @property
     def identity(self) -> str:
         return "bounds"
-
-    @property
-    def proves(self) -> bool:
-        return True
-
-    @property
-    def refutes(self) -> bool:
-        return False
 
     def supports(self, property: Property, norm: Norm, operators: Sequence[str]) -> str:
         """Why it cannot answer queries of this kind; empty when it can."""

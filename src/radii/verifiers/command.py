@@ -16,7 +16,7 @@ import string
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from radii._check import choice, nearest
 from radii.decide import Budget, Clock, beyond, replay, replay_spec
@@ -61,6 +61,9 @@ class Command:
     >>> Command("mytool --net {network} --spec {query} --timeout {timeout}").refutes
     True
     """
+
+    proves: ClassVar[bool] = True
+    refutes: ClassVar[bool] = True
 
     command: str
     prepare: str = ""
@@ -125,14 +128,6 @@ class Command:
         """The command line itself, and the VNN-LIB version it is given."""
         prepared = f", prepare={self.prepare}" if self.prepare else ""
         return f"command({self.command}{prepared}, vnnlib {self.version})"
-
-    @property
-    def proves(self) -> bool:
-        return True
-
-    @property
-    def refutes(self) -> bool:
-        return True
 
     def supports(self, property: Property, norm: Norm, operators: Sequence[str]) -> str:
         """Why it cannot answer queries of this kind; empty when it can."""

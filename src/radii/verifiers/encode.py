@@ -261,7 +261,7 @@ def _windows(pool: MaxPool, shape: tuple[int, ...]) -> NDArray[np.int64]:
         weight[(0, 0, *offset)] = 1.0
         columns.append(_shifted(place, pool, weight, spatial))
     table = np.stack(columns, axis=1)
-    first = table.max(axis=1)  # any real member: padding is −1
+    first = table.max(axis=1)  # any member that is not padding (padding is −1)
     return np.where(table < 0, first[:, None], table)
 
 

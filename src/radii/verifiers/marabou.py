@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -32,7 +32,8 @@ from radii.verifiers.process import Finished, Limits, run, scratch
 
 NORMS = ("linf", "l1")
 NO_REPLAY = "marabou claims a counterexample that does not replay"
-# Marabou stops on the edge of a violation; where rounding undoes it, so much of 1 + |outputs| more is asked for.
+# Marabou stops at the edge of a violation. Where float32 rounding undoes it, the query is asked again with this much
+# more margin, times 1 + |outputs|.
 DEPTHS = (0.0, 1e-5, 1e-3)
 BATCH = 32  # queries that share one child: starting it costs more than a small query
 _REASONS = {"time": Reason.TIME, "memory": Reason.MEMORY}
@@ -42,6 +43,9 @@ _REASONS = {"time": Reason.TIME, "memory": Reason.MEMORY}
 class Marabou:
     """Decides queries and specifications with Marabou; what it proves is its claim."""
 
+    proves: ClassVar[bool] = True
+    refutes: ClassVar[bool] = True
+
     @property
     def identity(self) -> str:
         """Name and version of the package."""
@@ -49,14 +53,6 @@ class Marabou:
             return f"marabou(maraboupy {metadata.version('maraboupy')})"
         except metadata.PackageNotFoundError:
             return "marabou"
-
-    @property
-    def proves(self) -> bool:
-        return True
-
-    @property
-    def refutes(self) -> bool:
-        return True
 
     def supports(self, property: Property, norm: Norm, operators: Sequence[str]) -> str:
         """Why it cannot answer queries of this kind; empty when it can."""

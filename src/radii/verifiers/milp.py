@@ -11,7 +11,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import psutil
@@ -59,6 +59,9 @@ class Milp:
     True
     """
 
+    proves: ClassVar[bool] = True
+    refutes: ClassVar[bool] = True
+
     solver: str = "highs"
 
     def __post_init__(self) -> None:
@@ -68,14 +71,6 @@ class Milp:
     def identity(self) -> str:
         """Name, solver and its version."""
         return f"milp(solver={self.solver}, {solver_version(self.solver)})"
-
-    @property
-    def proves(self) -> bool:
-        return True
-
-    @property
-    def refutes(self) -> bool:
-        return True
 
     @property
     def proof(self) -> Proof:

@@ -46,7 +46,7 @@ class Portfolio:
         answers: dict[int, Answer] = {}
         for member in self.members:
             pending = [i for i in range(len(queries)) if i not in answers or answers[i].verdict is Verdict.UNKNOWN]
-            # Deciders take one budget for a batch, so queries that cost alike so far go together.
+            # A decider gets one budget per batch, so only queries that have cost the same so far share a batch.
             for group in _alike(pending, answers, budget):
                 left = _left(answers.get(group[0]), budget)
                 if left is None:

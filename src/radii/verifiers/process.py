@@ -70,7 +70,7 @@ def run(
     stop: Callable[[], bool] | None = None,
 ) -> Finished:
     """What the program printed and how it ended. A program that is not there raises `ToolMissing`."""
-    mark = f"{os.getpid()}-{uuid.uuid4().hex}"  # whose child it is, and which one
+    mark = f"{os.getpid()}-{uuid.uuid4().hex}"  # in its environment: finds children that leave the session
     with tempfile.TemporaryFile() as source:
         source.write(stdin)
         source.seek(0)

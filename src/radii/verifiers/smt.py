@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import metadata
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -37,6 +37,9 @@ DEPTHS = (Fraction(0), Fraction(1, 10**7), Fraction(1, 10**5), Fraction(1, 10**3
 class Smt:
     """Decides queries and specifications with Z3."""
 
+    proves: ClassVar[bool] = True
+    refutes: ClassVar[bool] = True
+
     @property
     def identity(self) -> str:
         """Name and version of the solver."""
@@ -44,14 +47,6 @@ class Smt:
             return f"smt(z3 {metadata.version('z3-solver')})"
         except metadata.PackageNotFoundError:
             return "smt(z3)"
-
-    @property
-    def proves(self) -> bool:
-        return True
-
-    @property
-    def refutes(self) -> bool:
-        return True
 
     def supports(self, property: Property, norm: Norm, operators: Sequence[str]) -> str:
         """Why it cannot answer queries of this kind; empty when it can."""
