@@ -9,7 +9,7 @@ import psutil
 
 from radii.errors import InputError
 
-GROUPS = (  # where a container's memory is told: limit, use, and what of it are files that can be dropped
+GROUPS = (  # a container's memory group: limit, use, and the cached files in it
     ("/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
     ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 )

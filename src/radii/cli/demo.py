@@ -50,7 +50,9 @@ def demo(
     data = api.load_dataset("mnist5k", split="test")[:inputs]
     nets = [api.load_classifier(zoo.PREFIX + name) for name in zoo.cards()]
     database = folder / "demo.db"
-    for old in folder.glob("demo.db*"):  # the demo starts from nothing, so that its time is its time
+    for old in folder.glob(
+        "demo.db*"
+    ):  # the demo starts from nothing, so that the time it prints is that of all its work
         old.unlink()
     note(f"{len(nets)} networks x {len(data)} test images, up to {seconds:g} CPU seconds each")
     with Store(database) as store:

@@ -25,7 +25,7 @@ from radii.models.operators import Relu
 from radii.problem import Classification, Instance, Norm
 
 MEMORY = 2**30  # bytes of logs
-# A sign decided by less than this part of the interval's width counts as undecided: another machine may round otherwise.
+# A sign decided by less than this part of the interval's width counts as undecided: other machines round otherwise.
 NEAR = 1e-9
 
 

@@ -64,7 +64,7 @@ class Forge:
         except BaseException:
             ours.close()
             raise
-        self._exits.pop(pid, None)  # process ids come round again
+        self._exits.pop(pid, None)  # process ids are reused
         return pid, Connection(ours.detach())
 
     def ending(self, pid: int) -> str:

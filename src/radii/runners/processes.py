@@ -20,8 +20,8 @@ from radii.runners._member import Job, Member
 from radii.runners.base import Failure, Outcome, Reason, Runner, Task
 
 POLL_SECONDS = 0.025
-STARTS = 3  # tries to start what makes the workers, when something outside ends it
-STOPPED_SECONDS = 2.0  # a longer gap between two looks at the workers: this process was stopped, not the work slow
+STARTS = 3  # tries to start the process that forks the workers, when something outside ends it
+STOPPED_SECONDS = 2.0  # a longer gap between two looks at the workers: this process was suspended
 
 
 def cores() -> int:

@@ -26,7 +26,7 @@ from radii.testing.exact import exact_radius
 from radii.testing.toys import double_toy, linear_toy, overflow_toy, random_instance, random_network
 
 BUDGET = Budget(seconds=20.0)
-SLACK = 1e-5  # of the radius: float32 of the deployed network, and the tolerance of the exact solvers
+SLACK = 1e-5  # relative to the radius: rounding of the float32 network, tolerance of the exact solvers
 FACTORS = (0.0, 0.5, 0.99, 1.01, 1.5)  # of the exact radius
 KINDS = ("dense", "conv", "residual", "leaky", "maxpool")
 NORMS = ("linf", "l2", "l1")

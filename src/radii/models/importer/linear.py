@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from radii.models.convolutions import Conv, ConvTranspose
 from radii.models.importer.builder import Builder, Refused, Step, Value, inverse, tensor
@@ -98,29 +99,28 @@ def transposed(b: Builder, x: Value, order: Shape) -> Value:
     return Value(moved.node, shape, batch, x.softmax)
 
 
-def conv(b: Builder, call: Call) -> Value:
-    """A convolution with constant weights."""
+def _windows(b: Builder, call: Call) -> tuple[Value, NDArray[Any], Tensor | None, Shape, Shape]:
+    """What a convolution and its transpose share: input, weight, bias, stride and dilation."""
     x, weight, bias = b.rebatch(call.value(), 0), call.required(1), call.constant(2)
     spatial = weight.ndim - 2
     if spatial not in (1, 2, 3) or x.rank != weight.ndim:
         raise Refused(f"expected 1 to 3 spatial dimensions, got weights of shape {weight.shape} for {x.shape}")
-    stride = call.ints("strides") or (1,) * spatial
-    dilation = call.ints("dilations") or (1,) * spatial
+    ones = (1,) * spatial
+    added = None if bias is None else tensor(bias)
+    return x, weight, added, call.ints("strides") or ones, call.ints("dilations") or ones
+
+
+def conv(b: Builder, call: Call) -> Value:
+    """A convolution with constant weights."""
+    x, weight, bias, stride, dilation = _windows(b, call)
     pads = padding(call, x.shape[2:], weight.shape[2:], stride, dilation)
-    operator = Conv(
-        tensor(weight), None if bias is None else tensor(bias), stride, pads, dilation, int(call.get("group", 1))
-    )
-    return b.spatial(operator, x)
+    return b.spatial(Conv(tensor(weight), bias, stride, pads, dilation, int(call.get("group", 1))), x)
 
 
 def conv_transpose(b: Builder, call: Call) -> Value:
     """A transposed convolution; padding that differs at both ends is cut off afterwards."""
-    x, weight, bias = b.rebatch(call.value(), 0), call.required(1), call.constant(2)
-    spatial = weight.ndim - 2
-    if spatial not in (1, 2, 3) or x.rank != weight.ndim:
-        raise Refused(f"expected 1 to 3 spatial dimensions, got weights of shape {weight.shape} for {x.shape}")
-    stride = call.ints("strides") or (1,) * spatial
-    dilation = call.ints("dilations") or (1,) * spatial
+    x, weight, bias, stride, dilation = _windows(b, call)
+    spatial = len(stride)
     extra = call.ints("output_padding") or (0,) * spatial
     full = [
         s * (n - 1) + e + (k - 1) * d + 1
@@ -131,7 +131,7 @@ def conv_transpose(b: Builder, call: Call) -> Value:
     symmetric = begin == end and min(pads) >= 0
     operator = ConvTranspose(
         tensor(weight),
-        None if bias is None else tensor(bias),
+        bias,
         stride,
         begin if symmetric else (0,) * spatial,
         extra,
