@@ -9,21 +9,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
 
+from radii._check import whole
 from radii.data import Dataset
 from radii.data import load_dataset as load_dataset
 from radii.decide import Decider
+from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.models.load import load_classifier as load_classifier
 from radii.problem import Instance, Radius
 from radii.report.distribution import Distribution
+from radii.runners import ProcessRunner, Runner
 from radii.store import Store, open_store
 from radii.study.ask import Ask, Options
 from radii.study.measure import Measurement
@@ -51,13 +54,19 @@ def distribution(
     *,
     store: str | Path | Store | None = None,
     progress: Progress | bool | None = None,
+    workers: int | None = None,
+    runner: Runner | None = None,
     **options: Unpack[Options],
 ) -> Distribution:
     """The distribution of the radii of a data set; the options are those of `radius`, the budget is per input.
 
     With `store` (a file, a URL or an open store) finished inputs are kept, and found again by the next call.
     `progress` is called with (done, all, radius) after each input; True shows a bar, None does so on a terminal.
+    `workers` are processes of this machine, `runner` one of `radii.runners` (it stays open); without either all happens
+    in this process. Several processes that share a store share the work, as with `radii run`.
     """
+    if workers is not None and runner is not None:
+        raise InputError("workers: expected it without runner, which has its own; leave one out")
     classifier, chosen = load_classifier(net), dataset(data)
     classifier.check_inputs(chosen.x, chosen.y)
     work = measurement(classifier, **options)
@@ -65,10 +74,22 @@ def distribution(
     # A store that was given open stays open, and so does the one in memory, which the report is made from.
     kept = open_store(":memory:") if store is None else store
     opening = nullcontext(kept) if isinstance(kept, Store) else open_store(kept)
-    with opening as opened, shown(progress, len(chosen), classifier.name) as tell:
-        found = work.kept(instances, opened, tell)
+    with opening as opened, shown(progress, len(chosen), classifier.name) as tell, pool(workers, runner) as chosen_one:
+        found = work.kept(instances, opened, tell, chosen_one)
     keys = [work.unit(instance).key for instance in instances]
     return replace(gathered(chosen, found, classifier.name, keys), source=kept)
+
+
+@contextmanager
+def pool(workers: int | None, runner: Runner | None = None) -> Iterator[Runner | None]:
+    """The runner that was given, or local worker processes for as long as they are needed; None for neither."""
+    if workers is None:
+        yield runner
+        return
+    from radii.study.preload import PRELOAD
+
+    with ProcessRunner(whole(workers, "workers", low=1), threads=1, preload=PRELOAD) as made:
+        yield made
 
 
 def dataset(data: Any) -> Dataset:

@@ -23,6 +23,7 @@ from radii.search.case import Case
 from radii.search.machine import GridSearch
 
 Finish = Callable[[int, Radius], None]
+Heard = Callable[[int, float, Answer], None]
 _CHUNK = 256  # inputs whose predictions are computed in one call
 
 
@@ -64,11 +65,13 @@ def in_batches(
     *,
     at_once: int = 256,
     progress: Finish | None = None,
+    heard: Heard | None = None,
 ) -> list[Radius]:
     """One radius per instance, in order; the open questions of up to `at_once` instances make one batch.
 
     A batch is answered as a whole, so nothing is cancelled. An instance's wall time is its share of each round, by
-    questions. `progress` is called with the place of each instance that is finished.
+    questions. `progress` is called with the place of each instance that is finished, `heard` with the place, the ε and
+    the answer of every query.
     """
     results: dict[int, Radius] = {}
     finish = _finisher(results, progress)
@@ -84,6 +87,8 @@ def in_batches(
             for (place, position), answer in sorted(zip(asked, answers, strict=True), key=_quietest):
                 cases[place].hear(position, answer)
                 walls[place] += share
+                if heard is not None:
+                    heard(place, cases[place].machine.grid[position], answer)
             for place in [place for place, case in cases.items() if case.finished]:
                 finish(place, cases.pop(place).radius(walls[place]))
     return [results[place] for place in range(len(instances))]

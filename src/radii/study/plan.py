@@ -19,7 +19,7 @@ from radii.store.record import content_key
 from radii.study.ask import Ask, recording, seeded
 from radii.study.file import PropertyPart, SearchPart, StudyFile, read_study
 from radii.study.patterns import Tell
-from radii.study.sources import Source, classifiers, inputs, settled
+from radii.study.sources import Held, Source, classifiers, inputs, settled
 from radii.study.sources import located as beside
 
 
@@ -27,7 +27,7 @@ from radii.study.sources import located as beside
 class Question:
     """One question to one classifier, and the decider that answers it; shared by many units."""
 
-    source: Source
+    source: Source | Held
     classifier: Classifier
     ask: Ask
     decider: Decider

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 import numpy as np
 
-from radii.errors import StoreError
-from radii.problem import Radius
+from radii.errors import InputError, StoreError
+from radii.problem import Answer, Radius
 from radii.problem.radius import Cost
 from radii.runners import Outcome, Reason, Runner, Task, fair_order
 from radii.search import concurrently
@@ -19,8 +20,10 @@ from radii.store import Alarm, Environment, QueryRecord, RadiusRecord, Store
 from radii.study.claims import SECONDS, Claims
 from radii.study.plan import Plan, Work
 from radii.study.stop import Stop, Stopped
-from radii.study.work import TICK_SECONDS, RunnerPool, find_radius, limits
+from radii.study.work import TICK_SECONDS, RunnerPool, find_radii, find_radius, limits
 
+_BATCH = 32  # units that share batches in this process
+_PATIENCE = 0.5  # seconds between two writes: one for each unit would cost quick verifiers more than the radii
 _CHUNK = 8  # instances of one question that a search over a grid takes on at once, for each worker
 
 
@@ -57,14 +60,15 @@ Listen = Callable[[Finished], None]
 
 @dataclass
 class Run:
-    """One process's part in a study.
+    """One process's part in a study, or in a distribution asked for from Python (a plan without a name).
 
-    `listen` hears of every finished unit, `idle` while others are waited for, `tick` a few times per second.
+    Without a runner the units are computed in this process, in batches. `listen` hears of every finished unit, `idle`
+    while others are waited for, `tick` a few times per second.
     """
 
     plan: Plan
     store: Store
-    runner: Runner
+    runner: Runner | None
     stop: Stop = field(default_factory=Stop)
     retry: bool = False
     command: str = ""
@@ -77,11 +81,13 @@ class Run:
         self.summary = Summary(planned=len(self.plan.works))
         self._retry_before: float | None = None
         self._missing: list[Work] | None = None
+        self._waiting: list[RadiusRecord] = []
+        self._written = 0.0
 
     def prepare(self) -> int:
         """How many units there are to do, once the plan is in the store; a changed classifier is refused here."""
         self._retry_before = time.time() if self.retry else None
-        if self.store.studies().get(self.plan.name) != self.plan.body:
+        if self.plan.name and self.store.studies().get(self.plan.name) != self.plan.body:
             self.store.plan(self.plan.name, self.plan.units, self.plan.body)
         wanted = {unit.key for unit in self.store.pending(self.plan.units, retry_before=self._retry_before)}
         self._missing = [work for work in self.plan.works if work.key in wanted]
@@ -93,6 +99,9 @@ class Run:
         if self._missing is None:
             self.prepare()
         missing = self._missing or []
+        if self.runner is None:
+            self._with_claims(Claims(self.store, missing, self._retry_before, self._patience()), self._here)
+            return self.summary
         measured = [work for work in missing if work.question.ask.grid is None]
         asked = [work for work in missing if work.question.ask.grid is not None]
         for works, go in ((_fair(measured), self._measure), (_by_question(asked, self._chunk()), self._ask)):
@@ -109,7 +118,7 @@ class Run:
 
     def _patience(self) -> float:
         # A runner that works in this process cannot renew its claims while it does.
-        return SECONDS if self.runner.hard_limits else 3600.0
+        return SECONDS if self.runner is not None and self.runner.hard_limits else 3600.0
 
     def _with_claims(self, claims: Claims, go: Callable[[Claims], None]) -> None:
         try:
@@ -126,7 +135,47 @@ class Run:
                 with contextlib.suppress(StoreError):
                     self.store.release(claims.owner)
 
+    # In this process: units of one question share batches, and are stored as they end.
+
+    def _here(self, claims: Claims) -> None:
+        while not claims.exhausted:
+            self._look(claims)
+            drawn = claims.draw(_BATCH)
+            if not drawn:
+                self._rest(claims)
+            for _, group in groupby(self._right(drawn), key=lambda work: id(work.question)):
+                self._solve(list(group))
+
+    def _solve(self, works: Sequence[Work]) -> None:
+        question = works[0].question
+        trace: dict[int, list[QueryRecord]] = defaultdict(list)
+        left = set(range(len(works)))
+
+        def heard(place: int, epsilon: float, answer: Answer) -> None:
+            trace[place].append(QueryRecord.of(epsilon, answer, question.decider.identity))
+
+        def ended(place: int, radius: Radius) -> None:
+            if place in left:
+                left.remove(place)
+                direct = question.ask.grid is None
+                rows = QueryRecord.of_search(radius, question.decider.identity) if direct else tuple(trace[place])
+                self._keep(works[place], radius, rows, patient=True)
+
+        try:
+            instances = [work.instance for work in works]
+            found = find_radii(question.classifier, question.ask, question.decider, instances, ended, heard)
+            for place, radius in enumerate(found):
+                ended(place, radius)
+        finally:
+            self._write()
+
     # Direct search: one unit is one task.
+
+    @property
+    def _pool(self) -> Runner:
+        if self.runner is None:
+            raise InputError("run: expected a runner, got none")
+        return self.runner
 
     def _measure(self, claims: Claims) -> None:
         flying: dict[str, Work] = {}
@@ -138,25 +187,25 @@ class Run:
                 # Refilled when half of the units are done: a claim waits for the disk, so it should serve several.
                 drawn = claims.draw(room) if 2 * room >= self._room() else []
                 for work in self._right(drawn):
-                    self.runner.submit(_task(work))
+                    self._pool.submit(_task(work))
                     flying[work.key] = work
                 if not flying:
                     self._rest(claims)
-                elif (outcome := self.runner.wait(timeout=TICK_SECONDS)) is not None:
+                elif (outcome := self._pool.wait(timeout=TICK_SECONDS)) is not None:
                     self._land(flying.pop(outcome.key), outcome)
         except StoreError:
             landing = False
             raise
         finally:
             for key in flying:
-                self.runner.cancel(key)
-            while flying and (outcome := self.runner.wait(timeout=10.0)) is not None:
+                self._pool.cancel(key)
+            while flying and (outcome := self._pool.wait(timeout=10.0)) is not None:
                 work = flying.pop(outcome.key)
                 if outcome.ok and landing:  # it was finished before the stop reached it
                     self._land(work, outcome)
 
     def _room(self) -> int:
-        return 2 * self.runner.workers if self.runner.hard_limits else 1
+        return 2 * self._pool.workers if self._pool.hard_limits else 1
 
     def _rest(self, claims: Claims) -> None:
         if claims.waiting:
@@ -190,7 +239,7 @@ class Run:
     # Search over a grid: one query is one task, and redundant ones are cancelled.
 
     def _chunk(self) -> int:
-        return _CHUNK * self.runner.workers
+        return _CHUNK * self._pool.workers
 
     def _ask(self, claims: Claims) -> None:
         while not claims.exhausted:
@@ -203,14 +252,14 @@ class Run:
 
     def _search(self, works: Sequence[Work], claims: Claims) -> None:
         question = works[0].question
-        pool = RunnerPool(self.runner, question, lambda: self._look(claims))
+        pool = RunnerPool(self._pool, question, lambda: self._look(claims))
 
         def finished(place: int, radius: Radius) -> None:
             lost = [q for q in pool.trace.get(place, ()) if q.reason == "error"]
             failure = f"{len(lost)} queries failed, the last: {lost[-1].detail}" if lost else ""
             self._keep(works[place], radius, tuple(pool.trace.pop(place, ())), failure)
 
-        at_once = 1 + self.runner.workers // question.ask.k if self.runner.hard_limits else 1
+        at_once = 1 + self._pool.workers // question.ask.k if self._pool.hard_limits else 1
         job, instances = question.ask.job(question.classifier), [work.instance for work in works]
         try:
             concurrently(job, question.ask.machine, pool, instances, at_once=at_once, progress=finished)
@@ -235,15 +284,32 @@ class Run:
                     self._keep(work, Radius.wrong(prediction))
         return right
 
-    def _keep(self, work: Work, radius: Radius, queries: tuple[QueryRecord, ...] = (), failure: str = "") -> None:
-        record = RadiusRecord(unit=work.unit, radius=radius, queries=queries, environment=self._environment)
-        self.summary.alarms += self.store.put_many([record])
+    def _keep(
+        self,
+        work: Work,
+        radius: Radius,
+        queries: tuple[QueryRecord, ...] = (),
+        failure: str = "",
+        patient: bool = False,
+    ) -> None:
+        """Stores a result: at once, or (patient) with others that come within half a second."""
+        self._waiting.append(
+            RadiusRecord(unit=work.unit, radius=radius, queries=queries, environment=self._environment)
+        )
+        if not patient or time.monotonic() - self._written >= _PATIENCE:
+            self._write()
         self.summary.done += 1
         finished = Finished(work, radius, failure)
         if failure:
             self.summary.failures.append(finished)
         if self.listen is not None:
             self.listen(finished)
+
+    def _write(self) -> None:
+        if self._waiting:
+            self.summary.alarms += self.store.put_many(self._waiting)
+            self._waiting = []
+        self._written = time.monotonic()
 
 
 def _task(work: Work) -> Task:

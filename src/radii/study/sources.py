@@ -42,6 +42,22 @@ class Source:
         return found
 
 
+@dataclass(frozen=True, eq=False)
+class Held:
+    """A classifier that is loaded already: workers get it whole."""
+
+    classifier: Classifier
+
+    @property
+    def fingerprint(self) -> str:
+        """The network by content."""
+        return self.classifier.fingerprint
+
+    def load(self, check: bool = True) -> Classifier:
+        """The classifier itself."""
+        return self.classifier
+
+
 def classifiers(
     parts: list[ClassifierPart], base: Path, tell: Tell | None = None
 ) -> Iterator[tuple[Source, Classifier]]:

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from radii.decide import Budget, Decider
 from radii.models.classifier import Classifier
 from radii.problem import Answer, Instance, Query, Radius, Reason
 from radii.runners import Limits, Outcome, Runner, Task
-from radii.search import direct
+from radii.search import direct, in_batches
+from radii.search.drive import Heard
 from radii.store import QueryRecord
 from radii.study.ask import Ask
 from radii.study.plan import Question
-from radii.study.sources import Source
+from radii.study.sources import Held, Source
 
 TICK_SECONDS = 0.5  # how often a waiting run looks for Ctrl-C and renews its claims
 _KEPT = 8  # classifiers that a worker keeps loaded
 _loaded: OrderedDict[str, Classifier] = OrderedDict()
 
 
-def classifier_of(source: Source) -> Classifier:
+def classifier_of(source: Source | Held) -> Classifier:
     """The classifier of a source, loaded once per worker; it was checked against onnxruntime when it was planned."""
     if source.fingerprint not in _loaded:
         _loaded[source.fingerprint] = source.load(check=False)
@@ -31,13 +32,27 @@ def classifier_of(source: Source) -> Classifier:
     return _loaded[source.fingerprint]
 
 
-def find_radius(source: Source, ask: Ask, decider: Decider, instance: Instance) -> Radius:
+def find_radius(source: Source | Held, ask: Ask, decider: Decider, instance: Instance) -> Radius:
     """The radius of one instance by direct search."""
-    job = ask.job(classifier_of(source))
-    return direct(job, decider, [instance], ask.budget, tolerance=ask.tolerance, limit=ask.limit)[0]
+    return find_radii(classifier_of(source), ask, decider, [instance])[0]
 
 
-def answer(source: Source, decider: Decider, budget: Budget, query: Query) -> Answer:
+def find_radii(
+    classifier: Classifier,
+    ask: Ask,
+    decider: Decider,
+    instances: Sequence[Instance],
+    ended: Callable[[int, Radius], None] | None = None,
+    heard: Heard | None = None,
+) -> list[Radius]:
+    """Radii in this process, instances that share batches together; `ended` hears of each as it ends, by its place."""
+    job = ask.job(classifier)
+    if ask.grid is not None:
+        return in_batches(job, ask.machine, decider, instances, ask.budget, progress=ended, heard=heard)
+    return direct(job, decider, instances, ask.budget, tolerance=ask.tolerance, limit=ask.limit, progress=ended)
+
+
+def answer(source: Source | Held, decider: Decider, budget: Budget, query: Query) -> Answer:
     """The answer to one query."""
     return decider.decide(classifier_of(source), [query], budget)[0]
 
