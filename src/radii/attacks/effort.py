@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from radii._check import choice
+
+_BISECTIONS = 20  # evaluations between the inputs and the points found
+_LEAST = 6  # steps of a scout: with fewer it finds nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,22 @@ class Effort:
     def of(value: Effort | str) -> Effort:
         """The effort for a name: "fast", "standard" or "thorough" (or the effort itself)."""
         return value if isinstance(value, Effort) else _EFFORTS[choice(value, "effort", _EFFORTS)]
+
+    def scouts(self, classes: int) -> int:
+        """How many attacks on one instance go first, side by side."""
+        return self.free + min(self.targets, classes - 1)
+
+    def passes(self, classes: int) -> float:
+        """About how many gradients all scouts together could take in the time of the whole attack."""
+        restarts = self.rounds * self.steps * max(1.0, self.keep * self.restarts / self.scouts(classes))
+        return self.scout + restarts + self.polish + self.project + _BISECTIONS
+
+    def cut(self, share: float) -> Effort:
+        """The same with only a share of its steps."""
+        if share >= 1.0:
+            return self
+        scout, polish, project = (int(share * n) for n in (self.scout, self.polish, self.project))
+        return replace(self, scout=max(_LEAST, scout), polish=max(1, polish), project=max(1, project))
 
 
 _EFFORTS = {

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from radii.attacks.effort import Effort
 from radii.attacks.min_norm import minimum_norm
 from radii.decide import Budget, Decider, witness_at
 from radii.errors import DataError
@@ -20,7 +21,7 @@ def attack_all(
     instances: Sequence[Instance],
     property: Property,
     norm: Norm,
-    effort: str = "standard",
+    effort: Effort | str = "standard",
     seed: int = 0,
     device: str = "cpu",
     other: Decider | None = None,

@@ -23,6 +23,7 @@ from radii.bounds.region import Region
 from radii.decide import Budget, Clock, Decider, beyond, replay, witness_at
 from radii.engine.budget import Meter
 from radii.engine.output_rows import margins
+from radii.engine.prepare import affordable, working
 from radii.engine.radius_search import RadiusSearch
 from radii.engine.specification import decide_spec
 from radii.engine.tuning import DEFAULT, Tuning
@@ -102,25 +103,31 @@ class Native:
         limit: float | None = None,
         progress: Callable[[int, Radius], None] | None = None,
     ) -> list[Radius]:
-        """One radius an instance; the attack runs on all of them at once and its cost is shared out."""
+        """One radius per instance; the attack runs on all of them at once and its cost is shared out."""
         number(tolerance, "tolerance", low=0.0, strict=True)
         if limit is not None:
             number(limit, "limit", low=0.0, strict=True)
         self._refuse(classifier)
-        clock = Clock()
-        states = attack_all(
-            classifier, instances, property, norm, self.effort, self.seed, self.device, self._other_attack()
-        )
-        share = clock.cpu / max(1, len(instances))
-        results = []
-        for position, (instance, state) in enumerate(zip(instances, states)):
-            radius = self._one(
-                _Job(classifier, instance, property, norm, state, self.tuning), budget, share, tolerance, limit
-            )
-            results.append(radius)
-            if progress is not None:
-                progress(position, radius)
+        results: list[Radius] = []
+        with working(classifier):
+            clock = Clock()
+            states = self._attack(classifier, instances, property, norm, budget)
+            share = clock.cpu / max(1, len(instances)), clock.wall / max(1, len(instances))
+            for position, (instance, state) in enumerate(zip(instances, states)):
+                job = _Job(classifier, instance, property, norm, state, self.tuning)
+                results.append(self._one(job, budget, share, tolerance, limit))
+                if progress is not None:
+                    progress(position, results[-1])
         return results
+
+    def _attack(
+        self, classifier: Classifier, instances: Sequence[Instance], property: Property, norm: Norm, budget: Budget
+    ) -> list[Witness | int | None]:
+        """What the attack finds before any search: no more effort than its part of the budgets allows."""
+        effort, other, rule = Effort.of(self.effort), self._other_attack(), self.tuning.attacking
+        if other is None:
+            effort = affordable(effort, classifier, len(instances), budget.seconds, rule, self.device)
+        return attack_all(classifier, instances, property, norm, effort, self.seed, self.device, other)
 
     def supports(self, property: Property, norm: Norm, operators: Sequence[str]) -> str:
         """Why it cannot answer queries of this kind; empty when it can."""
@@ -131,11 +138,13 @@ class Native:
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
         """ROBUST, BROKEN or UNKNOWN for each query at its ε."""
         self._refuse(classifier)
-        return [self._decide(classifier, query, budget) for query in queries]
+        with working(classifier):
+            return [self._decide(classifier, query, budget) for query in queries]
 
     def decide_spec(self, classifier: Classifier, query: SpecQuery, budget: Budget) -> Answer:
         """ROBUST, BROKEN or UNKNOWN for any linear specification over a box of inputs."""
-        return decide_spec(classifier, query, budget, self.seed, self.tuning)
+        with working(classifier):
+            return decide_spec(classifier, query, budget, self.seed, self.tuning)
 
     def _refuse(self, classifier: Classifier) -> None:
         """Raises for operators that the engine, or its arithmetic, does not know."""
@@ -145,8 +154,7 @@ class Native:
 
     def _decide(self, classifier: Classifier, query: Query, budget: Budget) -> Answer:
         clock = Clock()
-        options = (self.effort, self.seed, self.device, self._other_attack())
-        state = attack_all(classifier, [query.instance], query.property, query.norm, *options)[0]
+        state = self._attack(classifier, [query.instance], query.property, query.norm, budget)[0]
         witness = state if isinstance(state, Witness) else None
         if witness is not None and witness.distance <= query.epsilon:
             checked = replay(classifier, query, witness.x)
@@ -170,12 +178,15 @@ class Native:
         detail = _overflow(search) or f"proven up to {search.lower:.6g}"
         return Answer.unknown(search.stopped or Reason.TIME, detail, **cost)
 
-    def _one(self, job: _Job, budget: Budget, spent: float, tolerance: float, limit: float | None) -> Radius:
+    def _one(
+        self, job: _Job, budget: Budget, spent: tuple[float, float], tolerance: float, limit: float | None
+    ) -> Radius:
+        """The radius of one instance; `spent` are the CPU and wall seconds that the attack took of it."""
         clock = Clock()
         if isinstance(job.state, int):
-            cost = Cost(cpu_seconds=spent, wall_seconds=clock.wall)
+            cost = Cost(cpu_seconds=spent[0], wall_seconds=spent[1])
             return Radius.wrong(prediction=job.state, cost=cost)
-        search = job.search(self._meter(budget, spent), tolerance, limit, self.arithmetic == "float32")
+        search = job.search(self._meter(budget, spent[0]), tolerance, limit, self.arithmetic == "float32")
         note = ""
         if self.evidence:
             search.recorder = self._recorder(job, search.margins.graph)
@@ -190,7 +201,7 @@ class Native:
             memory_errors=int(search.stopped is Reason.MEMORY),
             nodes=search.meter.nodes,
             cpu_seconds=search.meter.cpu,
-            wall_seconds=clock.wall,
+            wall_seconds=spent[1] + clock.wall,
         )
         witness = job.best
         return Radius(

@@ -6,6 +6,7 @@ Three parts: the state (`state.py`) is what is known, `goals.py` chooses which r
 
 from __future__ import annotations
 
+from radii.bounds.bound import bound
 from radii.bounds.lowering import is_smooth
 from radii.bounds.rounding import proving
 from radii.engine.goals import choose_goals
@@ -29,6 +30,8 @@ class RadiusSearch(RadiusState):
                 self._drive(prover)
             while not self.finished and self.stopped is None:
                 prover.decide(self.goal())
+            if not self.proven and self.stopped is Reason.TIME:
+                self._one_pass()
 
     def decide(self, goal: float) -> None:
         """Proves or refutes one goal."""
@@ -55,6 +58,17 @@ class RadiusSearch(RadiusState):
     def _overflows(self, prover: Prover, goal: float) -> bool:
         """Whether some value of a float32 forward pass may be infinite on the ball of a goal."""
         return not bool(self.thresholds(prover.bounded(goal)).isfinite().all())
+
+    def _one_pass(self) -> None:
+        """Whatever the budget says: the radius that one pass of linear bounds certifies; smaller balls if need be."""
+        for part in self.tuning.goals.last_parts:
+            bounded = bound(self.margins.graph, self.region(part * self.goal()))
+            linear = bounded.margins(self.margins.rows[None])
+            certified = bounded.region.root(linear.a, linear.shifted() - self.thresholds(bounded))
+            self.meter.nodes += len(self.margins.rows)
+            self.prove(float(certified.min()))
+            if self.proven:
+                return
 
     def _drive(self, prover: Prover) -> None:
         """Tries one goal after another, as their choice asks for them."""

@@ -20,6 +20,8 @@ from radii.engine.branching import Rule, largest_loss
 class Attacking:
     """The attack from inside the search, and what follows a radius."""
 
+    share: float = 0.35  # of the budget that the attack before the search may be predicted to take
+    unsure: float = 1.3  # times what its gradients alone are predicted to take: measured ratios are 0.8 to 1.5
     refined: int = 24  # points of a search from which gradient steps start, when they do
     evidence_seconds: float = 8.0  # CPU seconds that making evidence may take beyond the budget …
     evidence_share: float = 0.2  # … and this part of the budget on top
@@ -49,6 +51,7 @@ class Goals:
     rebuild: float = 0.97  # a goal that a nearer witness shrank to this part wants the tighter bounds of its own ball
     below_upper: float = 0.999  # tolerances below the witness lies the final goal: rounding must not leave it open
     overflow_gap: float = 2.0**-10  # of the goal: how near the largest ball without float32 overflow is looked for
+    last_parts: tuple[float, ...] = (1.0, 0.3, 0.1)  # of the final goal: balls bounded once where time proved nothing
     least_goal: float = 0.5  # of the distance of the witness: the final goal at least, however wide the tolerance
 
 
