@@ -22,6 +22,7 @@ from radii.engine.output_rows import margins
 from radii.engine.prover import Limits
 from radii.engine.radius_search import RadiusSearch
 from radii.engine.sign_prover import End, SignProver
+from radii.engine.tuning import DEFAULT
 from radii.problem import L1, L2, LINF, Classification, Query, Status, Verdict
 from radii.testing import exact_radius, random_instance, relu_toy
 
@@ -127,13 +128,25 @@ def test_without_a_bottleneck_a_goal_of_the_ladder_has_one_pass(nodes, monkeypat
     assert prover.outcome.deep_nodes == nodes
 
 
-def deep_search(nodes):
+def test_an_outcome_tells_of_the_last_pass():
+    """What the frontier lives on: the nodes per neuron of a pass that was begun, and how many layers it settled."""
+    search, _ = deep_search(1000, settling(2.0))
+    search.proven = True
+    found = SignProver(search).attempt(Goal(1.0, 0.5, None, 50.0, 77.0))
+    assert not found.proven
+    assert found.deep_nodes == 77.0
+    assert 0 < found.settled[0] <= found.settled[1]
+
+
+def deep_search(nodes, tuning=DEFAULT):
     """A search in a deep network with so many nodes, and its meter."""
     network = relu_toy(3, SHAPES[1])
     instance = random_instance(network, 3, reach=0.4)
     meter = Meter(Budget(None, nodes=nodes))
     asked = margins(network, instance.label, Classification())
-    return RadiusSearch(asked, lambda e: region(instance.x, e), 1e-3, meter, lambda _: None, limit=1.0), meter
+    return RadiusSearch(
+        asked, lambda e: region(instance.x, e), 1e-3, meter, lambda _: None, limit=1.0, tuning=tuning
+    ), meter
 
 
 def passes_of(monkeypatch, goal, until=1.0, bottleneck=False):

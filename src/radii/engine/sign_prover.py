@@ -48,7 +48,8 @@ class SignProver(Prover):
     def attempt(self, goal: Goal) -> Outcome:
         """What comes of one goal of many; the outcome tells of its last pass, too."""
         self.outcome = Outcome(False, bottleneck=self.outcome.bottleneck)
-        return replace(self.outcome, proven=super().attempt(goal).proven)
+        proven = super().attempt(goal).proven  # which tells `self.outcome` of every pass
+        return replace(self.outcome, proven=proven)
 
     def _attempt(self, radius: float, goal: Goal, limits: Limits) -> bool:
         """Whether a radius is proven by a plain tree or, if that does not close soon, after one pass."""
