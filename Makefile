@@ -37,7 +37,7 @@ $(BASE): pyproject.toml constraints.txt
 		{ echo "radii needs Python 3.11 or newer; got $$($(PYTHON) --version 2>&1): pass PYTHON=/path/to/python" >&2; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 		{ rm -rf $(VENV); echo "this Python cannot make virtual environments: install its venv module (Debian: apt install python3-venv)" >&2; exit 2; }
-	@echo "radii: setting up $(VENV) with what radii needs: PyTorch for the CPU, ONNX, SciPy, … (1.3 GB, a minute or two)"
+	@echo "radii: setting up $(VENV) with what radii needs: PyTorch for the CPU, ONNX, SciPy, … (1.2 GB, a minute or two)"
 	$(PIP) torch==2.13.0
 	$(PIP) -e .
 	@touch $@
