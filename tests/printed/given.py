@@ -14,9 +14,13 @@ ELSEWHERE = {
     "radii demo --output radii-demo": "tests/first_hour.py runs it in an empty folder",
     "radii datasets fetch mnist --root data": "downloads: tests/data/test_fetch.py does so from a local server",
     "radii datasets fetch mnist --root data/mnist": "downloads: tests/data/test_fetch.py does so from a local server",
+    "python benchmarks/fuzz.py --radii 20000 --specs 5000": "takes hours; its tests run a few cases",
+    "python benchmarks/fuzz.py --show radius:17": "needs the run above",
     "python benchmarks/bench_stats_levels.py --what levels --sizes 20,100 --runs 2000": "takes an hour",
     "python benchmarks/bench_stats_levels.py --what coverage --sizes 20,100 --runs 2000": "takes an hour",
 }
+# Pages whose every block another test runs.
+PAGES = {"docs/extending.md": "tests/test_extending.py runs it block by block"}
 # Blocks that belong to other programs, by page and first line.
 FOREIGN = {
     ("docs/cluster.md", "ray start --head --port=6379"): "two machines: tests/runners/test_ray.py starts such clusters",
@@ -39,7 +43,6 @@ def names(page: str) -> dict[str, Any]:
         "docs/attacks.md": _attacks,
         "docs/classifier.md": _classifier,
         "docs/data.md": _data,
-        "docs/how-to/own-network.md": _own,
         "docs/nouns/classifier.md": lambda: {"x": _digits()[0].x},
         "docs/nouns/distribution.md": _distributions,
         "docs/nouns/guarantee.md": _distributions,
@@ -97,15 +100,6 @@ def _data() -> dict[str, Any]:
     return {"torch_dataset": tensors, "net": _net()}
 
 
-def _own() -> dict[str, Any]:
-    import numpy as np
-    import torch
-
-    rng = np.random.default_rng(0)
-    module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3072, 10))
-    return {"module": module, "x": rng.random((4, 3, 32, 32), np.float32), "y": rng.integers(0, 10, 4)}
-
-
 def _distributions() -> dict[str, Any]:
     import radii
 
@@ -121,9 +115,9 @@ def _specifications() -> dict[str, Any]:
 
 
 def _verifier() -> Any:
-    from radii.verifiers.envelope import Envelope
+    from radii.verifiers.milp import Milp
 
-    return Envelope
+    return Milp
 
 
 def _vnnlib() -> dict[str, Any]:

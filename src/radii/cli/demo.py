@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _POINTS = (0.01, 0.03, 0.1)
 _NEXT = """
 Try next:
-  radii guarantee run zoo:mnist5k-adversarial --data mnist5k --eps 0.05 --inputs 200 --verifier envelope
+  radii guarantee run zoo:mnist5k-adversarial --data mnist5k --eps 0.05 --inputs 100 --verifier envelope
   radii radius zoo:mnist5k-conv --data mnist5k --index 7 --norm l2 --seconds 10
   radii radius zoo:mnist5k-adversarial --data mnist5k --index 3 --target 8 --json
   radii radius YOUR.onnx --data YOUR.npz --index 0:10
