@@ -19,10 +19,10 @@ from fuzzing.regions import Region
 from fuzzing.slices import corners
 
 CURVED = Fraction(1, 10**45)  # below this a tanh of sixty digits says nothing
-POINTS = 160
+POINTS = 256
 BEST = 3  # points that are looked at without rounding
-MANY = 6  # inputs beyond which planes are left out: only linear networks, which have a closed form, have more
-JITTER = 96  # float32 points near the worst ones
+MANY = 9  # inputs beyond which planes are left out: only linear networks, which have a closed form, have more
+JITTER = 256  # float32 points near the worst ones
 
 
 @dataclass(frozen=True)
