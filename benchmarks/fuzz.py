@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from fuzzing.ask import ARITHMETICS, NORMS, radius_case, spec_case
+from fuzzing.ask import ARITHMETICS, NORMS, describe, radius_case, spec_case
 from fuzzing.judge import judge_radius, judge_spec
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -30,14 +30,17 @@ Unit = tuple[str, int, int]  # kind, seed, index
 
 
 def run(unit: Unit) -> Row:
-    """One case from the beginning to its line in the log; an error in a judge is a line as well."""
+    """One case from the beginning to its line in the log; an error that nothing caught is a violation."""
     kind, seed, index = unit
     torch.set_num_threads(1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # numpy's, on networks that are made to overflow
-        if kind == "radius":
-            return judge_radius(radius_case(seed, index), seed)
-        return judge_spec(spec_case(seed, index), seed)
+        case = (radius_case if kind == "radius" else spec_case)(seed, index)
+        try:
+            return judge_radius(case, seed) if kind == "radius" else judge_spec(case, seed)
+        except Exception as error:
+            what = {"what": f"crash: {type(error).__name__}: {error}"}
+            return {"kind": kind, "index": index, **describe(case), "status": [], "violations": [what], "seconds": 0.0}
 
 
 class Log:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Sequence
 from fractions import Fraction
@@ -81,13 +82,25 @@ def _measured(case: RadiusCase, net: Any, row: Row) -> list[Radius | None]:
         row["violations"].append({"what": f"crash: {type(error).__name__}: {error}"})
         return [None] * len(instances)
     results: list[Radius | None] = []
-    for instance in instances:
+    for place, instance in enumerate(instances):
         try:
             results += ask([instance])
         except Contradiction as error:
             results.append(None)
             row.setdefault("alarms", []).append(str(error)[:200])
+            row["violations"] += _alarm(case, place, str(error))
     return results
+
+
+def _alarm(case: RadiusCase, place: int, text: str) -> list[Row]:
+    """What is wrong with the proof in an alarm: in float32 the alarm itself is; over the reals the oracles say."""
+    if case.arithmetic == "float32":
+        return [{"input": place, "what": f"alarm: {text}"}]
+    named = re.search(r"robust up to ([0-9.e+-]+)", text)
+    if named is None:
+        return [{"input": place, "what": f"an alarm that names no radius: {text}"}]
+    claim = Radius(lower=float(named[1]), limit=float(named[1]))
+    return [{"input": place, "what": found} for found in judge_claim(case, place, claim, seed=0)]
 
 
 def _radius(

@@ -19,6 +19,8 @@ from fuzzing.oracle import Runtime
 from fuzzing.planted import Spike, linear_network
 from fuzzing.recipes import random_network
 
+from radii.engine.native import Native
+from radii.errors import Contradiction
 from radii.problem import Proof, Radius
 
 RADII = 200 // 4  # networks, of four radii each
@@ -94,6 +96,21 @@ def test_claims_that_are_too_large_are_refuted(recipe, arithmetic):
         assert judge_claim(case, 0, claim, seed=0), f"case {case.index} passes at {distance}"
         found += 1
     assert found == 6
+
+
+def test_alarms_and_crashes_are_judged(monkeypatch):
+    def contradiction(*_, **__):
+        raise Contradiction("proven robust up to 0.75 but a witness at 0.1 was replayed: one of them is wrong")
+
+    case = next(c for i in range(100) if (c := radius_case(0, i)).recipe == "linear" and c.arithmetic == "float32")
+    monkeypatch.setattr(Native, "measure", contradiction)
+    row = fuzz.run(("radius", 0, case.index))
+    assert row["status"] == ["alarm"] * 4
+    assert len(row["violations"]) == 4
+    monkeypatch.setattr(Native, "measure", lambda *_, **__: 1 / 0)
+    assert [v["what"] for v in fuzz.run(("radius", 0, case.index))["violations"]] == [
+        "crash: ZeroDivisionError: division by zero"
+    ]
 
 
 def test_spikes_are_wrong_where_they_are_planted():
