@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -201,6 +202,40 @@ def test_a_server_that_goes_away_in_the_middle(tmp_path: Path, fresh_database: C
     assert {one["key"] for one in events("".join(lines))} <= set(table(url)["key"])
     assert run(["run", str(path), "--store", url, "--runner", "serial"]) == 0
     assert len(table(url)) == 12
+
+
+@pytest.fixture
+def nobody(study: Path, capfd: Capture) -> Iterator[Path]:
+    """A folder of root's that anyone may look into, while this process has nobody's rights."""
+    if os.geteuid() != 0:
+        pytest.skip("ONLY ROOT CAN BECOME NOBODY FOR A WHILE")
+    store = str(study.with_suffix(".db"))
+    with tempfile.TemporaryDirectory() as name:  # pytest's own folders are closed to others
+        folder = Path(name)
+        folder.chmod(0o755)
+        for words in (["status", store], ["export", store], ["report", store, "-o", str(folder / "first.md")]):
+            assert run(words) == 0  # loads what nobody could not
+        shutil.copy(store, folder / "study.db")
+        os.seteuid(65534)
+        try:
+            yield folder
+        finally:
+            os.seteuid(0)
+
+
+def test_files_of_somebody_else(nobody: Path, capfd: Capture) -> None:
+    """A store that may be read is read; what may not be read or written is refused in one line."""
+    store = nobody / "study.db"
+    assert run(["status", str(store)]) == 0
+    assert run(["export", str(store)]) == 0
+    assert "Permission denied" in refused_here(capfd, "export", store, "-o", nobody / "out.csv")
+    assert "Permission denied" in refused_here(capfd, "report", store, "-o", nobody / "out.md")
+    assert "cannot be written" in refused_here(capfd, "store", "vacuum", store)
+    os.seteuid(0)
+    store.chmod(0o600)
+    os.seteuid(65534)
+    assert "cannot be opened" in refused_here(capfd, "status", store)
+    assert "Permission denied" in refused_here(capfd, "check", store)
 
 
 def test_an_unreadable_store_is_refused_before_any_work(study: Path, tmp_path: Path, capfd: Capture) -> None:

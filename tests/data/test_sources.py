@@ -495,3 +495,11 @@ class TestNames:
         assert data.y[:5].tolist() == [7, 2, 1, 0, 4]
         assert len(load_dataset("mnist", split="train", root=DATA)) == 60000
         assert SOURCES["mnist"].present(DATA)
+
+
+def test_a_table_with_decimal_commas(tmp_path):
+    """As programs write it where the decimal mark is a comma: refused by name, never read as something else."""
+    path = tmp_path / "points.csv"
+    path.write_text("a;b;label\n0,5;0,25;1\n0,75;1;0\n")
+    with pytest.raises(DataError, match=r"text in a, b with decimal commas; write 0\.5 for 0,5"):
+        load_dataset(path, separator=";")

@@ -95,7 +95,8 @@ def file_of(url: URL) -> str:
 
 def _writable(folder: Path) -> bool:
     with contextlib.suppress(OSError):
-        return os.access(folder, os.W_OK) and not os.statvfs(folder).f_flag & os.ST_RDONLY
+        effective = os.access in os.supports_effective_ids  # whose rights count, where they differ from the caller's
+        return os.access(folder, os.W_OK, effective_ids=effective) and not os.statvfs(folder).f_flag & os.ST_RDONLY
     return False
 
 

@@ -80,12 +80,12 @@ def forward(record: RadiusRecord, classifier: Classifier, instance: Instance) ->
     def wrong(seen: NDArray[Any]) -> bool:
         return bool(np.delete(seen, instance.label).max() >= seen[instance.label]) or broken(seen)
 
-    if radius.prediction is not None and not _somehow(classifier, instance.x, _is(radius.prediction)):
+    if radius.prediction is not None and not _somehow(classifier, instance.x, outputs, _is(radius.prediction)):
         yield f"prediction {radius.prediction}, but the original model says {int(np.argmax(outputs))}"
-    if radius.misclassified and not _somehow(classifier, instance.x, wrong):
+    if radius.misclassified and not _somehow(classifier, instance.x, outputs, wrong):
         yield "stored as misclassified, but the original model gets it right"
     end = radius.upper if radius.lower is None else radius.lower
-    if radius.misclassified or end is None or _somehow(classifier, instance.x, lambda seen: not broken(seen)):
+    if radius.misclassified or end is None or _somehow(classifier, instance.x, outputs, lambda seen: not broken(seen)):
         return
     said = "broken first at" if radius.lower is None else "proven robust up to"
     yield f"{said} {end!r}, but the original model gets the input itself wrong: its radius is 0"
@@ -112,7 +112,9 @@ def witnessed(record: RadiusRecord, classifier: Classifier, instance: Instance, 
         yield f"upper end {upper!r}, but its witness lies {found.distance!r} away"
     if witness.distance != found.distance:
         yield f"distance {witness.distance!r} of the witness, but it lies {found.distance!r} away"
-    if witness.prediction != found.prediction and not _somehow(classifier, value, _is(witness.prediction)):
+    if witness.prediction != found.prediction and not _somehow(
+        classifier, value, found.outputs, _is(witness.prediction)
+    ):
         yield f"the witness is taken for {witness.prediction}, but the original model says {found.prediction}"
     if not _close(witness.outputs, found.outputs):
         yield "the stored outputs of the witness are not those of the original model"
@@ -130,10 +132,12 @@ def _is(stated: int) -> Callable[[NDArray[Any]], bool]:
     return lambda seen: 0 <= stated < len(seen) and bool(seen[stated] == seen.max())
 
 
-def _somehow(classifier: Classifier, x: NDArray[Any], test: Callable[[NDArray[Any]], bool]) -> bool:
-    """Whether the test holds of the original model's outputs, with the input alone or in a batch."""
+def _somehow(
+    classifier: Classifier, x: NDArray[Any], outputs: NDArray[Any], test: Callable[[NDArray[Any]], bool]
+) -> bool:
+    """Whether the test holds of the original model's outputs, as they are given or with the input in a batch."""
     one = x.reshape(1, *classifier.input_shape)
-    return any(test(classifier.reference(np.repeat(one, size, axis=0))[-1]) for size in _BATCHES)
+    return test(outputs) or any(test(classifier.reference(np.repeat(one, n, axis=0))[-1]) for n in _BATCHES)
 
 
 def _close(stored: NDArray[Any], found: NDArray[Any]) -> bool:

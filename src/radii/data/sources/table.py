@@ -48,6 +48,8 @@ def load(
     words = [str(name) for name, kind in zip(values.columns, values.dtypes) if kind.kind not in "iufb"]
     if words or values.empty:
         got = f"text in {', '.join(words[:5])}" if words else f"{values.shape[1]} columns and {values.shape[0]} rows"
+        if words and values[words[0]].astype(str).str.fullmatch(r"[+-]?\d+,\d+").any():
+            got += " with decimal commas; write 0.5 for 0,5"
         raise DataError(f"{path}: expected rows of numbers beside the label, got {got}")
     labels, names = _labels(frame[column].to_numpy(), tuple(class_names), path)
     space = Domain.of(domain)
