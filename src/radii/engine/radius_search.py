@@ -1,7 +1,7 @@
 """RadiusSearch: one instance's radius, narrowed from the attack's upper end down and from proven goals up.
 
 Three parts: the state (`state.py`) is what is known, `goals.py` chooses which radius to try next, and a prover
-(`sign_prover.py` for ReLU networks, `interval_tree.py` for curves) does what can be done for one goal.
+(`sign_prover.py` for ReLU networks, `interval_prover.py` for curves) does what can be done for one goal.
 """
 
 from __future__ import annotations
