@@ -126,6 +126,19 @@ def test_deterministic_for_a_seed_and_empty_batches() -> None:
     assert empty.distances.shape == (0,)
 
 
+def test_time_that_is_over_ends_the_attack_with_what_it_has_found() -> None:
+    toy = relu_toy(4)
+    instances = [random_instance(toy, k) for k in range(5)]
+    x, labels = np.stack([i.x for i in instances]), np.array([i.label for i in instances])
+    whole, none, some = (minimum_norm(toy, x, labels, seconds=s) for s in (None, 0.0, 0.02))
+    assert none.evaluations <= len(x) < whole.evaluations  # which take 0.3 CPU seconds
+    assert some.evaluations < whole.evaluations
+    for found in (none, some):
+        check(toy, x, labels, "linf", found)
+    again = minimum_norm(toy, x, labels, seconds=1000.0)
+    assert again.distances.tolist() == whole.distances.tolist()
+
+
 def test_more_effort_is_not_worse() -> None:
     network = relu_toy(7, widths=(8, 24, 24, 5))
     instances = [random_instance(network, k, reach=0.3) for k in range(12)]

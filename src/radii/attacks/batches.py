@@ -32,5 +32,7 @@ def in_batches(rows: Rows, start: Tensor, leak: Tensor, move: Move, cap: Tensor 
     size = max(16, _BATCH_VALUES // (rows.surface.values + 4 * rows.surface.size))
     for index in torch.split(torch.arange(len(rows), device=rows.best.device), size):
         part = rows.take(index)
-        move(part, start[index], leak[index], None if cap is None else cap[index])
-        rows.best[index], rows.point[index] = part.best, part.point
+        try:
+            move(part, start[index], leak[index], None if cap is None else cap[index])
+        finally:  # also what was found before the time was over
+            rows.best[index], rows.point[index] = part.best, part.point

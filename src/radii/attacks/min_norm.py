@@ -7,6 +7,8 @@ replayed on the original model.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from radii._check import whole
+from radii._check import number, whole
 from radii.attacks.base import Attack
 from radii.attacks.batches import in_batches, known_surface
 from radii.attacks.boundary_projection import projecting
@@ -61,20 +63,23 @@ def minimum_norm(
     effort: Effort | str = "standard",
     seed: int = 0,
     device: torch.device | str = "cpu",
+    seconds: float | None = None,
 ) -> Minimum:
     """The nearest broken point of each input, as far as gradients can find it.
 
     `targets` is None for any other class, one class (or one for each input), or "each": then there is a column for
     every class in the result, that of the label empty. Every point is an input of the domain in the model's
-    own floats that breaks the original model when replayed; its distance is exact.
+    own floats that breaks the original model when replayed; its distance is exact. After so many CPU `seconds` it ends
+    with what it has found.
     """
+    end = math.inf if seconds is None else time.process_time() + number(seconds, "seconds", low=0.0)
     batch, labels = check_inputs(classifier, x, labels)
     wanted, each = check_targets(classifier, labels, targets)
     norm, effort = Norm.of(norm), Effort.of(effort)
     surface = known_surface(classifier, device)
     before = surface.evaluations
     noise = _noise(surface, effort, whole(seed, "seed"))
-    hunt = _Hunt(classifier, surface, norm, effort, noise)
+    hunt = _Hunt(classifier, surface, norm, effort, noise, end)
     parts = [hunt(batch[i], labels[i], wanted[i], each) for i in _chunks(len(batch), surface, effort, each)]
     shape = (classifier.classes,) if each else ()
     points = [p for p, _ in parts] or [np.zeros((0, *shape, *classifier.input_shape), classifier.dtype)]
@@ -128,9 +133,15 @@ class _Hunt:
     """The attack on one chunk of instances."""
 
     def __init__(
-        self, classifier: Classifier, surface: Surface, norm: Norm, effort: Effort, noise: NDArray[np.float32]
+        self,
+        classifier: Classifier,
+        surface: Surface,
+        norm: Norm,
+        effort: Effort,
+        noise: NDArray[np.float32],
+        end: float,
     ) -> None:
-        self.classifier, self.surface, self.norm, self.effort = classifier, surface, norm, effort
+        self.classifier, self.surface, self.norm, self.effort, self.end = classifier, surface, norm, effort, end
         self.low, self.high = classifier.domain.ends(classifier.dtype)
         self.noise = torch.from_numpy(noise).to(surface.device)
 
@@ -142,13 +153,14 @@ class _Hunt:
         rivals = self._rivals(center, labels, targets, each)
         rows = self._rows(center, labels, rivals)
         per = rivals.shape[1]
-        rows.note(rows.room.center)
-        self._scout(rows, 1 if each else per)
         groups = len(rows) if each else len(x)
-        for round in range(self.effort.rounds):
-            self._restart(rows, groups, round)
-        self._polish(rows, groups)
-        rows.bisect(14)
+        with self.surface.until(self.end):
+            rows.note(rows.room.center)
+            self._scout(rows, 1 if each else per)
+            for round in range(self.effort.rounds):
+                self._restart(rows, groups, round)
+            self._polish(rows, groups)
+            rows.bisect(14)
         best = rows.best.reshape(len(x), per).cpu().numpy()
         points = rows.point.reshape(len(x), per, -1).cpu().numpy()
         points[~np.isfinite(best)] = np.nan

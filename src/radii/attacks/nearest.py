@@ -25,10 +25,11 @@ def attack_all(
     seed: int = 0,
     device: str = "cpu",
     other: Decider | None = None,
+    seconds: float | None = None,
 ) -> list[Witness | int | None]:
     """A witness per instance, None where none was found, the predicted class where the input is misclassified.
 
-    Witnesses come from the minimum-norm attack, or from another one where it is given.
+    Witnesses come from the minimum-norm attack within these CPU seconds, or from another one where it is given.
     """
     if not instances:
         return []
@@ -52,7 +53,7 @@ def attack_all(
         return [found.pop(0) if state is None else state for state in states]
     if right:
         target = getattr(property, "target", None)
-        nearest = minimum_norm(classifier, x[right], labels[right], norm, target, effort, seed=seed, device=device)
+        nearest = minimum_norm(classifier, x[right], labels[right], norm, target, effort, seed, device, seconds)
         for k, position in enumerate(right):
             if np.isfinite(nearest.distances[k]):
                 query = Query(instances[position], float(nearest.distances[k]), property, norm)

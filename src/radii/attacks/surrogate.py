@@ -7,7 +7,10 @@ true gradient). What is found with such a gradient is always judged by the exact
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -36,6 +39,10 @@ class _LeakyGate(torch.autograd.Function):
         return torch.where(inside, grad, grad * slope), None, None, None
 
 
+class _Late(Exception):
+    """The time that an attack had is over."""
+
+
 class Surface:
     """OutputRows f_label − f_target of a graph's logits, batched over rows of (flat input, label, target).
 
@@ -57,8 +64,22 @@ class Surface:
         self.widest = max(node.size for node in logits.nodes)
         self.values = sum(node.size for node in logits.nodes)
         self.evaluations = 0
+        self._end = math.inf
+
+    @contextmanager
+    def until(self, end: float) -> Iterator[None]:
+        """Leave the block before the first evaluation after `end`, in this process's CPU seconds."""
+        self._end = end
+        try:
+            yield
+        except _Late:
+            pass
+        finally:
+            self._end = math.inf
 
     def _outputs(self, x: Tensor, leak: Tensor | None) -> Tensor:
+        if time.process_time() > self._end:
+            raise _Late
         results: list[Tensor] = []
         for node in self.graph.nodes:
             operator = node.operator
@@ -90,10 +111,10 @@ class Surface:
 
     def differentiate(self, x: Tensor, leak: Tensor, value: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
         """A number for each flat row, computed from its outputs, and its (leaky) gradient."""
-        self.evaluations += x.shape[0]
         with torch.enable_grad():
             x = x.detach().requires_grad_(True)
             result = value(self._outputs(x, leak))
+            self.evaluations += x.shape[0]
             (grad,) = torch.autograd.grad(result.sum(), x)
         return result.detach(), torch.nan_to_num(grad)
 

@@ -127,7 +127,9 @@ class Native:
         effort, other, rule = Effort.of(self.effort), self._other_attack(), self.tuning.attacking
         if other is None:
             effort = affordable(effort, classifier, len(instances), budget.seconds, rule, self.device)
-        return attack_all(classifier, instances, property, norm, effort, self.seed, self.device, other)
+        # The prediction can be wrong, as on chains of thousands of nodes: the budget itself always holds.
+        seconds = None if budget.seconds is None else budget.seconds * len(instances)
+        return attack_all(classifier, instances, property, norm, effort, self.seed, self.device, other, seconds)
 
     def supports(self, property: Property, norm: Norm, operators: Sequence[str]) -> str:
         """Why it cannot answer queries of this kind; empty when it can."""

@@ -24,7 +24,7 @@ Shape = tuple[int, ...]
 OPSETS = range(8, 21)
 _SHAPE_HINT = "give input_shape=… (--input-shape on the command line)"
 MOST_LISTED = 50  # nodes that a refusal names
-MOST_NODES = 200_000  # the largest published networks have some thousands
+MOST_NODES = 20_000  # the largest published networks have some thousands
 DOUBLE = int(onnx.TensorProto.DOUBLE)
 HANDLERS: dict[str, Handler] = {**linear.TABLE, **elementwise.TABLE, **windows.TABLE, **shapes.TABLE}
 

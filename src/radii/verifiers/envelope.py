@@ -77,7 +77,8 @@ class Envelope:
         for start in range(0, len(instances), CHUNK):
             part = instances[start : start + CHUNK]
             clock = Clock()
-            states = attack_all(classifier, part, property, norm, self.effort, self.seed)
+            seconds = None if budget.seconds is None else len(part) * budget.seconds
+            states = attack_all(classifier, part, property, norm, self.effort, self.seed, seconds=seconds)
             right = [k for k, state in enumerate(states) if not isinstance(state, int)]
             tops = [_top(states[k], part[k], classifier, norm, limit) for k in right]
             proven = _linear_radii(classifier, [part[k] for k in right], property, norm, tops)
