@@ -12,7 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from radii.api import distribution, load_classifier, load_dataset, radius
+    from radii.api import distribution, load_classifier, load_dataset, radius, reach
     from radii.data import Dataset
     from radii.decide import Budget, replay
     from radii.errors import InputError, RadiiError
@@ -24,9 +24,12 @@ if TYPE_CHECKING:
         Instance,
         Lipschitz,
         Norm,
+        Probability,
         Property,
         Query,
         Radius,
+        Reach,
+        Rows,
         Standard,
         Status,
         StrongClassification,
@@ -51,10 +54,13 @@ __all__ = [
     "Instance",
     "Lipschitz",
     "Norm",
+    "Probability",
     "Property",
     "Query",
     "RadiiError",
     "Radius",
+    "Reach",
+    "Rows",
     "Standard",
     "Status",
     "StrongClassification",
@@ -65,11 +71,12 @@ __all__ = [
     "load_classifier",
     "load_dataset",
     "radius",
+    "reach",
     "replay",
 ]
 
 _HOME = {
-    **dict.fromkeys(("distribution", "load_classifier", "load_dataset", "radius"), "radii.api"),
+    **dict.fromkeys(("distribution", "load_classifier", "load_dataset", "radius", "reach"), "radii.api"),
     **dict.fromkeys(("Budget", "replay"), "radii.decide"),
     **dict.fromkeys(("InputError", "RadiiError"), "radii.errors"),
     "Classifier": "radii.models.classifier",

@@ -17,14 +17,16 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from radii._check import epsilon as check_epsilon
 from radii._check import whole
 from radii.data import Dataset
 from radii.data import load_dataset as load_dataset
-from radii.decide import Decider
+from radii.decide import Budget, Decider
 from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.models.load import load_classifier as load_classifier
-from radii.problem import Instance, Radius
+from radii.problem import Instance, Norm, Radius, Reach
+from radii.problem.property import measured
 from radii.report.distribution import Distribution
 from radii.runners import ProcessRunner, Runner
 from radii.store import Store, open_store
@@ -46,6 +48,44 @@ def radius(net: Any, x: Any, y: int, **options: Unpack[Options]) -> Radius:
     classifier.check_inputs(values, [y])
     instance = Instance(values.reshape(classifier.input_shape), y)
     return measurement(classifier, **options).radii([instance])[0]
+
+
+def reach(
+    net: Any,
+    x: Any,
+    y: int | None = None,
+    *,
+    property: Any = "standard",
+    epsilon: float | str,
+    norm: str = "linf",
+    seconds: float | None = 60.0,
+    nodes: int | None = None,
+    tolerance: float = 0.02,
+    seed: int = 0,
+) -> Reach:
+    """How far inputs within ε of x can move the outputs: an interval with its witness and its proof.
+
+    `property` says what is measured: "standard" the largest output change, "lipschitz" the largest slope, "probability"
+    the largest change of a softmax probability, "strong" the least output of class y ("strong:on=probability" its least
+    probability), "classification" the least margin of y. `tolerance` is a share of what is proven.
+
+    >>> import radii
+    >>> net, data = radii.load_classifier("zoo:mnist5k-standard"), radii.load_dataset("mnist5k", split="test")
+    >>> found = radii.reach(net, data[0].x, property="standard", epsilon=0.01, seconds=20)
+    >>> found.status, found.lower <= found.upper
+    (<ReachStatus.CLOSED: 'closed'>, True)
+    """
+    from radii.engine.native import Native
+
+    classifier, asked = load_classifier(net), measured(property)
+    if y is None and asked.needs_label:
+        raise InputError(f"reach: expected a class y for the property {asked.kind}, got none")
+    values = np.asarray(x, dtype=np.float32)
+    classifier.check_inputs(values, None if y is None else [y])
+    instance = Instance(values.reshape(classifier.input_shape), 0 if y is None else y)
+    budget = Budget(seconds=seconds, nodes=nodes)
+    size = check_epsilon(epsilon)
+    return Native(seed=seed).reach(classifier, [instance], asked, Norm.of(norm), size, budget, tolerance=tolerance)[0]
 
 
 def distribution(

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from radii._check import byte_size, number, whole
 from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.models.graph import AFFINE
-from radii.problem import Answer, Instance, Norm, Property, Query, Radius, SpecQuery, Witness
+from radii.problem import Answer, Instance, Norm, OutputSpec, Property, Query, Radius, SpecQuery, Witness
+from radii.problem.quantity import softmax
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,7 @@ def beyond(
         return ""
     if unknown := [name for name in operators if name not in (*AFFINE, *activations, "Softmax")]:
         return f"it takes no networks with {', '.join(unknown)}"
-    if "Softmax" in operators and not property.ordinal:
+    if "Softmax" in operators and not property.ordinal and property.speaks_of != "probabilities":
         return f"the network ends in a softmax, and {property.kind} speaks of more than the order of its outputs"
     return ""
 
@@ -174,15 +176,39 @@ def witness_at(classifier: Classifier, query: Query, value: Any) -> Witness | No
     outputs = both[1]
     if not np.isfinite(outputs).all():
         return None
-    label = query.instance.label
-    spec = query.property.violations(classifier.classes, label, both[0])
-    if not spec.violated(outputs):
+    label, distance = query.instance.label, query.norm.distance(value, query.instance.x)
+    spec = violation(classifier, query.property, label, both[0])
+    if not spec.violated(values_of(classifier, spec.of, outputs), distance):
+        return None
+    if spec.by_distance and not _steep(classifier, query, value, distance):
         return None
     others = outputs.astype(np.float64).copy()
     others[label] = -np.inf
     top = int(np.argmax(others))
     prediction = top if others[top] >= outputs[label] else label
-    return Witness(value, query.norm.distance(value, query.instance.x), prediction, outputs)
+    return Witness(value, distance, prediction, outputs)
+
+
+def violation(classifier: Classifier, property: Property, label: int, center: Any) -> OutputSpec:
+    """What breaks a property around an input whose outputs on the original model are `center`."""
+    of = "probabilities" if property.speaks_of == "probabilities" else "outputs"
+    return property.violations(classifier.classes, label, values_of(classifier, of, center))
+
+
+def values_of(classifier: Classifier, of: str, outputs: Any) -> NDArray[np.float64]:
+    """What rows are about: the outputs, or probabilities; a network that ends in a softmax gives those itself."""
+    values = np.asarray(outputs, dtype=np.float64)
+    return softmax(values) if of == "probabilities" and classifier.graph.logits is classifier.graph else values
+
+
+def _steep(classifier: Classifier, query: Query, value: Any, distance: float) -> bool:
+    """Whether a slope stands in float64 too: near the centre a difference of rounded outputs is mostly rounding."""
+    import torch
+
+    pair = torch.from_numpy(np.stack([query.instance.x, value]).astype(np.float64))
+    with torch.no_grad():
+        center, there = classifier.logits(pair).numpy()
+    return violation(classifier, query.property, query.instance.label, center).violated(there, distance)
 
 
 def replay_spec(classifier: Classifier, query: SpecQuery, x: Any) -> Witness | None:

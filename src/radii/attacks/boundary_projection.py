@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from radii._check import whole
+from radii.attacks.aims import Classes
 from radii.attacks.base import Attack
 from radii.attacks.batches import Move, in_batches, known_surface
 from radii.attacks.exact import Floats, settle
@@ -72,7 +73,7 @@ class BoundaryProjection(Attack):
         center = torch.from_numpy(flat)
         room = Room(center[owner], *classifier.domain.ends(classifier.dtype))
         targets = torch.tensor([target for mine in goals for target in mine])
-        rows = Rows(surface, queries[0].norm, room, torch.from_numpy(labels)[owner], targets)
+        rows = Rows(surface, queries[0].norm, room, Classes(torch.from_numpy(labels)[owner], targets))
         rows.note(rows.room.center)
         in_batches(rows, rows.room.center, torch.full_like(rows.best, self.leak), projecting(self.steps))
         rows.bisect(14)

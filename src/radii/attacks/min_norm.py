@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from radii._check import number, whole
+from radii.attacks.aims import Classes
 from radii.attacks.base import Attack
 from radii.attacks.batches import in_batches, known_surface
 from radii.attacks.boundary_projection import projecting
@@ -78,8 +79,8 @@ def minimum_norm(
     norm, effort = Norm.of(norm), Effort.of(effort)
     surface = known_surface(classifier, device)
     before = surface.evaluations
-    noise = _noise(surface, effort, whole(seed, "seed"))
-    hunt = _Hunt(classifier, surface, norm, effort, noise, end)
+    noise = noise_of(surface, effort, whole(seed, "seed"))
+    hunt = Hunt(classifier, surface, norm, effort, noise, end)
     parts = [hunt(batch[i], labels[i], wanted[i], each) for i in _chunks(len(batch), surface, effort, each)]
     shape = (classifier.classes,) if each else ()
     points = [p for p, _ in parts] or [np.zeros((0, *shape, *classifier.input_shape), classifier.dtype)]
@@ -129,7 +130,7 @@ class MinimumNorm(Attack):
         yield points[[places[key] for key in keys]]
 
 
-class _Hunt:
+class Hunt:
     """The attack on one chunk of instances."""
 
     def __init__(
@@ -153,20 +154,23 @@ class _Hunt:
         rivals = self._rivals(center, labels, targets, each)
         rows = self._rows(center, labels, rivals)
         per = rivals.shape[1]
-        groups = len(rows) if each else len(x)
         with self.surface.until(self.end):
-            rows.note(rows.room.center)
-            self._scout(rows, 1 if each else per)
-            for round in range(self.effort.rounds):
-                self._restart(rows, groups, round)
-            self._polish(rows, groups)
-            rows.bisect(14)
+            self.run(rows, len(rows) if each else len(x), 1 if each else per)
         best = rows.best.reshape(len(x), per).cpu().numpy()
         points = rows.point.reshape(len(x), per, -1).cpu().numpy()
         points[~np.isfinite(best)] = np.nan
         if each:
             return self._each(x, labels, rivals.cpu().numpy(), points, best)
         return self._one(x, labels, targets, points, best)
+
+    def run(self, rows: Rows, groups: int, scouts: int) -> None:
+        """The whole attack on some rows, of which each group has its own record, `scouts` per group."""
+        rows.note(rows.room.center)
+        self._scout(rows, scouts)
+        for round in range(self.effort.rounds):
+            self._restart(rows, groups, round)
+        self._polish(rows, groups)
+        rows.bisect(14)
 
     def _rivals(self, center: Tensor, labels: NDArray[np.int64], targets: NDArray[np.int64], each: bool) -> Tensor:
         """The targets to try, one row per instance, −1 for any.
@@ -217,7 +221,7 @@ class _Hunt:
         per = rivals.shape[1]
         owners = torch.from_numpy(labels).to(center.device).repeat_interleave(per)
         room = Room(center.repeat_interleave(per, 0), self.low, self.high)
-        return Rows(self.surface, self.norm, room, owners, rivals.reshape(-1))
+        return Rows(self.surface, self.norm, room, Classes(owners, rivals.reshape(-1)))
 
     def _scout(self, rows: Rows, per: int) -> None:
         """First runs from the centres; scouts of one instance differ in how much their gradients leak."""
@@ -230,7 +234,7 @@ class _Hunt:
     def _nearest(self, rows: Rows, groups: int, keep: int) -> Tensor:
         """The rows of the nearest targets of each group, (groups, keep); scouts that take any class come last."""
         per = len(rows) // groups
-        best = torch.where(rows.targets < 0, torch.inf, rows.best) if keep > 2 else rows.best
+        best = torch.where(rows.aims.free, torch.inf, rows.best) if keep > 2 else rows.best
         order = best.reshape(groups, per).argsort(dim=1, stable=True)[:, :keep]
         return order + per * torch.arange(groups, device=order.device)[:, None]
 
@@ -303,7 +307,7 @@ class _Hunt:
         return found.reshape(n, classes, *self.classifier.input_shape), predictions.reshape(n, classes)
 
 
-def _noise(surface: Surface, effort: Effort, seed: int) -> NDArray[np.float32]:
+def noise_of(surface: Surface, effort: Effort, seed: int) -> NDArray[np.float32]:
     """Random starts in [−1, 1], the same for every instance, so that batches do not change results."""
     draws = np.random.default_rng(seed).uniform(-1, 1, (effort.restarts * effort.rounds, surface.size))
     return draws.astype(np.float32)

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from radii._check import whole
+from radii.attacks.aims import Classes
 from radii.attacks.batches import in_batches, known_surface
 from radii.attacks.exact import Floats, distances, settle
 from radii.attacks.geometry import Room, into_ball
@@ -50,7 +51,7 @@ def refine(
     if within is not None:
         cap = torch.from_numpy(np.broadcast_to(np.asarray(within, dtype=batch.dtype), marks.shape).copy())
         x = room.clamp(flat + into_ball(norm, x - flat, cap, room))
-    rows = Rows(surface, norm, room, torch.from_numpy(marks), torch.from_numpy(goals))
+    rows = Rows(surface, norm, room, Classes(torch.from_numpy(marks), torch.from_numpy(goals)))
     schedule = Schedule(whole(steps, "steps"), step=(0.3, 0.02), change=(0.05, 0.002))
     in_batches(rows, x, torch.zeros_like(rows.best), shrinking(schedule), cap)
     rows.bisect(8)

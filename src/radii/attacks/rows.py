@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from radii.attacks.aims import Aims
 from radii.attacks.geometry import Room, sizes
 from radii.attacks.surrogate import Surface
 from radii.problem import Norm
@@ -16,25 +17,24 @@ class Rows:
     `best` is infinite, and `point` the centre, while a row has not been broken.
     """
 
-    def __init__(self, surface: Surface, norm: Norm, room: Room, labels: Tensor, targets: Tensor) -> None:
-        self.surface, self.norm, self.room = surface, norm, room
-        self.labels, self.targets = labels, targets
-        self.best = torch.full((len(labels),), torch.inf, dtype=surface.dtype, device=surface.device)
+    def __init__(self, surface: Surface, norm: Norm, room: Room, aims: Aims) -> None:
+        self.surface, self.norm, self.room, self.aims = surface, norm, room, aims
+        self.best = torch.full((len(aims),), torch.inf, dtype=surface.dtype, device=surface.device)
         self.point = room.center.clone()
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return len(self.aims)
 
     def slope(self, x: Tensor, leak: Tensor) -> tuple[Tensor, Tensor]:
         """The margins and gradients at x; broken points on the way are remembered."""
-        margin, grad = self.surface.slope(x, self.labels, self.targets, leak)
+        margin, grad = self.aims.slope(self.surface, x, leak)
         self.note(x, margin)
         return margin, grad
 
     def note(self, x: Tensor, margin: Tensor | None = None) -> Tensor:
         """Remembers x where it is broken and nearer than what was known; returns the margins."""
         if margin is None:
-            margin = self.surface.margin(x, self.labels, self.targets)
+            margin = self.aims.margin(self.surface, x)
         distance = sizes(self.norm, x - self.room.center)
         nearer = (margin <= 0) & (distance < self.best)
         self.best = torch.where(nearer, distance, self.best)
@@ -48,7 +48,7 @@ class Rows:
         for _ in range(steps):
             middle = (low + high) / 2
             x = self.room.clamp(self.room.center + middle[:, None] * delta)
-            broken = self.surface.margin(x, self.labels, self.targets) <= 0
+            broken = self.aims.margin(self.surface, x) <= 0
             low, high = torch.where(broken, low, middle), torch.where(broken, middle, high)
         found = self.best.isfinite()
         x = self.room.clamp(self.room.center + torch.where(found, high, 0.0)[:, None] * delta)
@@ -56,7 +56,7 @@ class Rows:
 
     def take(self, index: Tensor) -> Rows:
         """A copy of some rows (repeats allowed), with what they have found."""
-        part = Rows(self.surface, self.norm, self.room.rows(index), self.labels[index], self.targets[index])
+        part = Rows(self.surface, self.norm, self.room.rows(index), self.aims.take(index))
         part.best, part.point = self.best[index], self.point[index]
         return part
 

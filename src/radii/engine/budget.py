@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import psutil
 
@@ -55,3 +56,19 @@ class Meter:
         if self.budget.memory is not None:
             free = min(free, self.budget.memory - int(self._process.memory_info().rss))
         return max(0, free) // self._batch_part
+
+    def part(self, share: float) -> Meter:
+        """A meter for a piece of the work: it may use a share of the whole budget, and no more than is left."""
+        share = min(share, max(0.0, 1.0 - self.share))
+        seconds, nodes = self.budget.seconds, self.budget.nodes
+        return Meter(
+            replace(
+                self.budget,
+                seconds=None if seconds is None else max(1e-6, min(share * seconds, seconds - self.cpu)),
+                nodes=None if nodes is None else max(1, int(share * nodes)),
+            )
+        )
+
+    def take(self, part: Meter) -> None:
+        """Counts the nodes of a piece of the work that has ended."""
+        self.nodes += part.nodes

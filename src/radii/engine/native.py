@@ -7,22 +7,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import torch
-from torch import Tensor
-
 from radii._check import choice, number
 from radii.attacks.effort import Effort
 from radii.attacks.names import DEFAULT as DEFAULT_ATTACK
 from radii.attacks.names import make_attack, seeded
 from radii.attacks.nearest import attack_all
-from radii.attacks.refine import refine
 from radii.bounds.float32 import refuse_float32
 from radii.bounds.lowering import refuse_unsupported
-from radii.bounds.region import Region
-from radii.decide import Budget, Clock, Decider, beyond, replay, witness_at
+from radii.decide import Budget, Clock, Decider, beyond, replay
+from radii.engine import properties
 from radii.engine.budget import Meter
-from radii.engine.output_rows import margins
+from radii.engine.class_job import ClassJob
 from radii.engine.prepare import affordable, working
 from radii.engine.radius_search import RadiusSearch
 from radii.engine.specification import decide_spec
@@ -33,13 +28,13 @@ from radii.models.classifier import Classifier
 from radii.models.graph import ACTIVATIONS, Graph
 from radii.problem import (
     Answer,
-    Classification,
     Instance,
     Norm,
     Proof,
     Property,
     Query,
     Radius,
+    Reach,
     Reason,
     SpecQuery,
     Witness,
@@ -110,11 +105,14 @@ class Native:
         self._refuse(classifier)
         results: list[Radius] = []
         with working(classifier):
+            if property.speaks_of != "classes":
+                asked = property, norm, budget
+                return properties.measure_all(classifier, instances, asked, self._settings, tolerance, limit, progress)
             clock = Clock()
             states = self._attack(classifier, instances, property, norm, budget)
             share = clock.cpu / max(1, len(instances)), clock.wall / max(1, len(instances))
             for position, (instance, state) in enumerate(zip(instances, states)):
-                job = _Job(classifier, instance, property, norm, state, self.tuning)
+                job = ClassJob(classifier, instance, property, norm, state, self.tuning)
                 results.append(self._one(job, budget, share, tolerance, limit))
                 if progress is not None:
                     progress(position, results[-1])
@@ -133,7 +131,9 @@ class Native:
 
     def supports(self, property: Property, norm: Norm, operators: Sequence[str]) -> str:
         """Why it cannot answer queries of this kind; empty when it can."""
-        why = beyond(property, norm, operators, takes=("classes",), activations=ACTIVATIONS)
+        real = self.arithmetic == "real"  # what float32 rounds is not charged to slopes and probabilities
+        takes = ("classes", "outputs", "distance", "probabilities") if real else ("classes", "outputs")
+        why = beyond(property, norm, operators, takes=takes, activations=ACTIVATIONS)
         unsettled = {"Sigmoid", "Tanh", "Softmax"} & set(operators) if self.arithmetic == "float32" else ()
         return why or (f"no runtime promises float32 values of {' and '.join(sorted(unsettled))}" if unsettled else "")
 
@@ -154,7 +154,31 @@ class Native:
         if self.arithmetic == "float32":
             refuse_float32(classifier.graph)
 
+    def reach(
+        self,
+        classifier: Classifier,
+        instances: Sequence[Instance],
+        property: Property,
+        norm: Norm,
+        epsilon: float,
+        budget: Budget,
+        *,
+        tolerance: float = 0.02,
+    ) -> list[Reach]:
+        """How large the property's quantity gets in the ball of size ε, one reach per instance."""
+        number(tolerance, "tolerance", low=0.0, strict=True)
+        number(epsilon, "epsilon", low=0.0, strict=True)
+        self._refuse(classifier)
+        asked = property, norm, epsilon, budget
+        return [properties.reach(classifier, one, *asked, self._settings, tolerance) for one in instances]
+
+    @property
+    def _settings(self) -> properties.Settings:
+        return properties.Settings(self.effort, self.seed, self._proof, self.arithmetic == "float32")
+
     def _decide(self, classifier: Classifier, query: Query, budget: Budget) -> Answer:
+        if query.property.speaks_of != "classes":
+            return properties.decide(classifier, query, budget, self._settings)
         clock = Clock()
         state = self._attack(classifier, [query.instance], query.property, query.norm, budget)[0]
         witness = state if isinstance(state, Witness) else None
@@ -164,12 +188,12 @@ class Native:
                 return Answer.broken(checked, cpu_seconds=clock.cpu, wall_seconds=clock.wall)
         if query.epsilon == 0.0:
             return Answer.robust(Proof("evaluation", "claim", "onnxruntime"), cpu_seconds=clock.cpu)
-        job = _Job(classifier, query.instance, query.property, query.norm, witness, self.tuning)
+        job = ClassJob(classifier, query.instance, query.property, query.norm, witness, self.tuning)
         search = job.search(self._meter(budget, clock.cpu), 1e-12, query.epsilon, self.arithmetic == "float32")
         try:
             search.decide(query.epsilon)
         except (MemoryError, RuntimeError, ValueError, ArithmeticError) as error:
-            reason, detail = _failure(error)
+            reason, detail = properties.failure(error)
             return Answer.unknown(reason, detail, cpu_seconds=clock.cpu, wall_seconds=clock.wall)
         cost = {"cpu_seconds": clock.cpu, "wall_seconds": clock.wall, "nodes": search.meter.nodes}
         found = job.best
@@ -181,7 +205,7 @@ class Native:
         return Answer.unknown(search.stopped or Reason.TIME, detail, **cost)
 
     def _one(
-        self, job: _Job, budget: Budget, spent: tuple[float, float], tolerance: float, limit: float | None
+        self, job: ClassJob, budget: Budget, spent: tuple[float, float], tolerance: float, limit: float | None
     ) -> Radius:
         """The radius of one instance; `spent` are the CPU and wall seconds that the attack took of it."""
         clock = Clock()
@@ -195,7 +219,7 @@ class Native:
         try:
             search.run()
         except (MemoryError, RuntimeError, ValueError, ArithmeticError) as error:
-            search.stopped, note = _failure(error)
+            search.stopped, note = properties.failure(error)
         data, why = _evidence(search)
         cost = Cost(
             queries=1,
@@ -222,84 +246,11 @@ class Native:
     def _meter(self, budget: Budget, spent: float) -> Meter:
         return Meter(budget, spent, self.tuning.memory)
 
-    def _recorder(self, job: _Job, graph: Graph) -> Recorder:
+    def _recorder(self, job: ClassJob, graph: Graph) -> Recorder:
         target = getattr(job.property, "target", None)
         recorder = Recorder(job.classifier, job.instance, job.norm, target, self.arithmetic, self.identity)
         recorder.reads(graph)
         return recorder
-
-
-class _Job:
-    """One instance under search: what is known of it from above."""
-
-    def __init__(
-        self,
-        classifier: Classifier,
-        instance: Instance,
-        property: Property,
-        norm: Norm,
-        state: Witness | int | None,
-        tuning: Tuning = DEFAULT,
-    ) -> None:
-        self.classifier, self.instance, self.property, self.norm = classifier, instance, property, norm
-        self.state, self.tuning = state, tuning
-        self._rounds = 0
-        self.best: Witness | None = state if isinstance(state, Witness) else None
-
-    def search(self, meter: Meter, tolerance: float, limit: float | None, deployed: bool) -> RadiusSearch:
-        """The search of this instance's radius from what the attack found."""
-        upper = None if self.best is None else self.best.distance
-        if limit is None and upper is None:
-            limit = _diameter(self)
-        asked = margins(self.classifier, self.instance.label, self.property)
-        return RadiusSearch(
-            asked, self.region, tolerance, meter, self.attack, deployed, upper, limit, tuning=self.tuning
-        )
-
-    def region(self, epsilon: float) -> Region:
-        """The ball of size ε around the instance."""
-        size = torch.tensor([epsilon], dtype=torch.float64)
-        center = torch.from_numpy(self.instance.x[None].copy())
-        return Region.around(center, size, self.norm, self.classifier.domain)
-
-    def attack(self, points: Tensor) -> float | None:
-        """Replays the nearest of these points that break the network; the best witness's distance so far."""
-        low, high = self.classifier.domain.low, self.classifier.domain.high
-        flat = points.to(self.classifier.torch_dtype).clamp(low, high)
-        outputs = self.classifier.logits(flat)
-        label = self.instance.label
-        assert isinstance(self.property, Classification)  # margins() refused any other before the search began
-        targets = self.property.targets(self.classifier.classes, label)
-        margin = outputs[:, label] - outputs[:, list(targets)].amax(1)
-        center = torch.from_numpy(self.instance.x.reshape(1, -1).copy())
-        distance = torch.linalg.vector_norm((flat - center).double(), ord=self.norm.order, dim=1)
-        known = torch.inf if self.best is None else self.best.distance
-        nearer = ((margin <= 0) & (distance < known)).nonzero()[:, 0]
-        for i in nearer[distance[nearer].argsort()][:4]:
-            query = Query(self.instance, float(known) if np.isfinite(known) else 1e9, self.property, self.norm)
-            witness = witness_at(self.classifier, query, flat[i].numpy())
-            if witness is not None and (self.best is None or witness.distance < self.best.distance):
-                self.best = witness
-                break
-        self._rounds += 1
-        if self._rounds & (self._rounds - 1) == 0 or self._rounds % 16 == 0:
-            self._refine(flat[margin.argsort()[: self.tuning.attacking.refined]])
-        return None if self.best is None else self.best.distance
-
-    def _refine(self, points: Tensor) -> None:
-        """Gradient steps from the most promising points: dear, so not every time."""
-        count = len(points)
-        centers = np.repeat(self.instance.x[None], count, axis=0)
-        labels = np.full(count, self.instance.label)
-        target = getattr(self.property, "target", None)
-        within = None if self.best is None else np.full(count, self.best.distance)
-        found, distances = refine(
-            self.classifier, centers, labels, points.numpy(), self.norm, targets=target, within=within
-        )
-        nearest = int(np.argmin(distances))
-        if np.isfinite(distances[nearest]) and (self.best is None or distances[nearest] < self.best.distance):
-            query = Query(self.instance, float(distances[nearest]), self.property, self.norm)
-            self.best = witness_at(self.classifier, query, found[nearest]) or self.best
 
 
 def _evidence(search: RadiusSearch) -> tuple[bytes | None, str]:
@@ -319,20 +270,3 @@ def _overflow(search: RadiusSearch) -> str:
     if search.overflow is None:
         return ""
     return f"arithmetic float32: a forward pass may overflow at {search.overflow:.6g}; use arithmetic: real"
-
-
-def _failure(error: Exception) -> tuple[Reason, str]:
-    """A failure inside the engine as an answer: what was proven before it stands, nothing else is claimed."""
-    memory = isinstance(error, MemoryError) or "alloc" in str(error).lower()
-    return (Reason.MEMORY, "out of memory") if memory else (Reason.ERROR, f"{type(error).__name__}: {error}")
-
-
-def _diameter(job: _Job) -> float:
-    """A radius beyond which nothing of the domain lies."""
-    domain = job.classifier.domain
-    if not domain.bounded:
-        raise InputError(
-            "radius: no witness was found and the domain is unbounded; give a limit (the largest ε to prove)"
-        )
-    x = job.instance.x.astype(np.float64)
-    return job.norm.size(np.maximum(x - domain.low, domain.high - x))

@@ -1,19 +1,22 @@
-"""OutputRows: what classification asks, as rows over a lowered graph's outputs that must stay positive."""
+"""OutputRows: what a property asks, as rows over a lowered graph's outputs that must stay positive."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from radii.bounds.lowering import lower
+from radii.bounds.region import Region
+from radii.bounds.shell import Shell
 from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.models.graph import Graph
 from radii.models.operators import Clip, Relu, Reshape, Sigmoid, Tanh
-from radii.problem import Classification, Property
+from radii.problem import Classification, OutputSpec, Property
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +26,12 @@ class OutputRows:
     graph: Graph
     rows: Tensor  # (rows, outputs)
     shift: Tensor  # (rows,)
+    inner: float = 0.0  # with a slope: only inputs at least this far from the centre count, …
+    slope: float = 0.0  # … and rows gain slope·(distance − inner)
+
+    def over(self, region: Region) -> Region:
+        """The part of a ball that the rows are about."""
+        return region if self.slope == 0.0 else Shell.of(region, self.inner, self.slope)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +90,47 @@ def margins(classifier: Classifier, label: int, property: Property, device: torc
         rows = torch.cat([rows, -unit[targets]])
         shift = torch.cat([shift, shift.new_full((len(targets),), -peeled.high)])
     return OutputRows(graph, rows, shift)
+
+
+def spec_rows(classifier: Classifier, spec: OutputSpec, device: torch.device | str = "cpu") -> OutputRows:
+    """The rows of a specification whose clauses have one condition each; robust where all are above their shifts.
+
+    Rows about a single output each lose a final ReLU or Clip: clip(a) ≤ b means a ≤ b for b inside the cut, always for
+    b above it and never below it, which is exact and much tighter than relaxing the cut.
+    """
+    rows = torch.tensor(np.concatenate([clause.coefficients for clause in spec.clauses]), device=device)
+    shift = torch.tensor(np.concatenate([clause.bounds for clause in spec.clauses]), device=device)
+    if len(rows) != len(spec.clauses):
+        raise InputError("output rows: expected clauses of one condition each, got a conjunction")
+    graph, peeled = lowered(classifier, device)
+    if peeled == Peeled() and not _curved_end(classifier.graph.logits):
+        return OutputRows(graph, rows, shift)
+    if _curved_end(classifier.graph.logits) or bool(((rows != 0).sum(1) != 1).any()):
+        return OutputRows(lowered_outputs(classifier, device), rows, shift)
+    weight = rows.sum(1)
+    end = shift / weight  # the value of the one output at which the row is broken
+    falls = weight > 0  # broken at or below it, else at or above it
+    sharp = shift - end * weight  # what the division rounded: 0 for the unit rows of every property
+    never = torch.where(falls, end < peeled.low, end > peeled.high) & (sharp == 0)
+    always = torch.where(falls, end >= peeled.high, end <= peeled.low) & (sharp == 0)
+    if bool(always.any() | (sharp != 0).any()):
+        return OutputRows(lowered_outputs(classifier, device), rows, shift)
+    return OutputRows(graph, rows[~never], shift[~never])
+
+
+def lowered_outputs(classifier: Classifier, device: torch.device | str = "cpu") -> Graph:
+    """The lowered graph of the outputs themselves, whatever activation they end in."""
+    graph, peeled = lowered(classifier, device)
+    if peeled == Peeled() and not _curved_end(classifier.graph.logits):
+        return graph
+    return lower(classifier.graph.logits).to(torch.float64, device)
+
+
+def _curved_end(graph: Graph) -> bool:
+    """Whether Sigmoid or Tanh on the outputs were taken off by `lowered`: only an order survives that."""
+    index = len(graph.nodes) - 1
+    while index and isinstance(graph.nodes[index].operator, (Relu, Clip, Reshape, Sigmoid, Tanh)):
+        if isinstance(graph.nodes[index].operator, (Sigmoid, Tanh)):
+            return True
+        index = graph.nodes[index].inputs[0]
+    return False

@@ -6,11 +6,18 @@ Three parts: the state (`state.py`) is what is known, `goals.py` chooses which r
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
+
+from torch import Tensor
+
 from radii.bounds.bound import bound
 from radii.bounds.lowering import is_smooth
 from radii.bounds.rounding import proving
+from radii.engine.budget import Meter
 from radii.engine.goals import choose_goals
 from radii.engine.interval_prover import IntervalProver
+from radii.engine.output_rows import OutputRows
 from radii.engine.prover import Prover
 from radii.engine.sign_prover import SignProver
 from radii.engine.state import RadiusState
@@ -23,7 +30,7 @@ class RadiusSearch(RadiusState):
     def run(self) -> None:
         """Narrows the radius until it is closed or the budget is used up."""
         with proving():
-            prover = self._prover()
+            prover = self._prover
             if self.deployed:
                 self._stay_finite(prover)
             if self.meter.limited and self.stopped is None:
@@ -36,7 +43,7 @@ class RadiusSearch(RadiusState):
     def decide(self, goal: float) -> None:
         """Proves or refutes one goal."""
         with proving():
-            prover = self._prover()
+            prover = self._prover
             if self.deployed and self._overflows(prover, goal):
                 self.overflow, self.stopped = goal, Reason.INCOMPLETE
             else:
@@ -81,6 +88,12 @@ class RadiusSearch(RadiusState):
             except StopIteration:
                 return
 
+    def again(self, margins: OutputRows, meter: Meter, attack: Callable[[Tensor], float | None], limit: float) -> None:
+        """Other rows of the same outputs, another budget: what is known of the balls stays, all else is forgotten."""
+        self.margins, self.meter, self.attack, self.limit = margins, meter, attack, limit
+        self.lower, self.upper, self.proven, self.stopped = 0.0, None, False, None
+
+    @cached_property
     def _prover(self) -> Prover:
         """Trees over signs of ReLUs, or over intervals where there are other curves."""
         return IntervalProver(self) if is_smooth(self.margins.graph) else SignProver(self)

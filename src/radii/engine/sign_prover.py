@@ -244,7 +244,7 @@ class SignProver(Prover):
         state.meter.nodes += len(state.margins.rows)
         if len(undecided):
             a, c = root.best_margins(state.margins.rows[None, undecided])
-            if not bool((root.region.lowest(a, c - shift[undecided]) > 0).all()):
+            if not bool((state.margins.over(root.region).lowest(a, c - shift[undecided]) > 0).all()):
                 return False
         state.prove(radius)
         return True
@@ -252,7 +252,8 @@ class SignProver(Prover):
     def _undecided(self, root: Root) -> tuple[Tensor, Tensor]:
         """The margins that the root's lines leave open, and what every margin has to exceed."""
         linear, shift = root.margins(self.state.margins.rows[None]), self.state.thresholds(self._measured(root))
-        return (~(root.region.lowest(linear.a, linear.shifted() - shift)[0] > 0)).nonzero()[:, 0], shift
+        region = self.state.margins.over(root.region)
+        return (~(region.lowest(linear.a, linear.shifted() - shift)[0] > 0)).nonzero()[:, 0], shift
 
     def _tree(self, ball: CondensedRoot, radius: float) -> Tree:
         """The tree of the margins on a ball, its roots bounded."""
@@ -261,7 +262,8 @@ class SignProver(Prover):
         rows = objectives(ball.root, ball.net, state.margins.rows[undecided], shift[undecided])
         log = None if state.recorder is None else state.recorder.margins(ball.net, undecided)
         state.meter.nodes += len(state.margins.rows)
-        return Tree(Problem.of(ball.net, rows, state.tuning), radius, state.meter.room, log=log).started()
+        problem = Problem.of(ball.net, rows, state.tuning).over(state.margins.over)
+        return Tree(problem, radius, state.meter.room, log=log).started()
 
     def _narrow(self, ball: CondensedRoot, settled: int, radius: float) -> Tree | None:
         """The tree of what a bottleneck's few values must not be, if there is one; no evidence is kept of that.

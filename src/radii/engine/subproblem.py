@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from radii.bounds.region import Region
 from radii.bounds.rounding import U32, outward
 from radii.engine.condensed import Condensed, Rows
 from radii.engine.matrices import Matrices
@@ -33,6 +35,11 @@ class Problem:
         half = torch.maximum(up[0] - middle.double(), down[0] + middle.double()) * (1.0 + 8 * U32)
         fine = Matrices.of(net, objectives, torch.float64)
         return Problem(net, fine, Matrices.of(net, objectives, torch.float32), middle, half.to(torch.float32), tuning)
+
+    def over(self, part: Callable[[Region], Region]) -> Problem:
+        """The same objectives on a part of the ball; bounds of hidden neurons hold on all of it."""
+        fine, fast = (replace(side, region=part(side.region)) for side in (self.fine, self.fast))
+        return replace(self, fine=fine, fast=fast)
 
     @property
     def node_bytes(self) -> int:

@@ -15,7 +15,7 @@ from radii._check import choice
 from radii.errors import InputError
 from radii.formats.decimals import exact, exact_sum
 from radii.formats.vnnlib import Shape, Tensor, VnnlibProblem
-from radii.problem import LINF, Clause, Domain, OutputSpec, Query, SpecQuery
+from radii.problem import LINF, Clause, Domain, OutputSpec, Property, Query, SpecQuery
 
 VERSIONS = ("1.0", "2.0")
 
@@ -65,11 +65,27 @@ def query_text(
             f"and an {query.norm.name.upper()} ball is not such a box; use a verifier with this norm instead of a file"
         )
     spec = query.property.violations(classes, query.instance.label, reference)
+    _refuse(query.property, spec)
     center = query.instance.x.ravel().tolist()
     low = [exact(domain.low) if c - query.epsilon < domain.low else exact_sum(c, -query.epsilon) for c in center]
     high = [exact(domain.high) if c + query.epsilon > domain.high else exact_sum(c, query.epsilon) for c in center]
     note = f"{query.property.kind} of label {query.instance.label} for norm linf, epsilon {exact(query.epsilon)}"
     return "\n".join(_lines([(low, high, spec)], layout, note)) + "\n"
+
+
+def _refuse(property: Property, spec: OutputSpec) -> None:
+    """Raises `InputError` for what VNN-LIB, which compares linear functions of inputs and outputs, cannot say."""
+    why = ""
+    if spec.by_distance:
+        why = "a slope divides by the distance moved, and VNN-LIB has no norm of the inputs"
+    elif spec.of == "probabilities":
+        why = "probabilities are a softmax of the outputs, which is not linear"
+    elif spec.judge is not None:
+        why = "an L1 or L2 norm of the outputs is not linear"
+    if why:
+        raise InputError(
+            f"VNN-LIB: expected linear conditions on the outputs, got {property}: {why}; use verifier native"
+        )
 
 
 def spec_text(query: SpecQuery, *, layout: Layout = _FLAT) -> str:

@@ -4,10 +4,12 @@ from radii.problem.answer import Answer, Proof, Reason, Verdict, Witness
 from radii.problem.ball import Ball, Domain
 from radii.problem.instance import Instance
 from radii.problem.norm import L1, L2, LINF, Norm
-from radii.problem.properties import Classification, Lipschitz, Standard, StrongClassification
+from radii.problem.properties import Classification, Lipschitz, Probability, Rows, Standard, StrongClassification
 from radii.problem.property import Property
+from radii.problem.quantity import Quantity
 from radii.problem.query import Query
 from radii.problem.radius import Radius, Status
+from radii.problem.reach import Reach, ReachStatus
 from radii.problem.spec import Clause, OutputSpec, SpecQuery
 
 __all__ = [
@@ -23,11 +25,16 @@ __all__ = [
     "Lipschitz",
     "Norm",
     "OutputSpec",
+    "Probability",
     "Proof",
     "Property",
+    "Quantity",
     "Query",
     "Radius",
+    "Reach",
+    "ReachStatus",
     "Reason",
+    "Rows",
     "SpecQuery",
     "Standard",
     "Status",

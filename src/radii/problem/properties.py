@@ -1,7 +1,8 @@
 """The properties that come with radii.
 
 Each says, for a network with `classes` outputs, which linear conditions on the outputs violate it (`violations`), so
-that attacks, bounds and solvers need to know conditions only. Outputs are the logits.
+that attacks, bounds and solvers need to know conditions only, and which number it bounds (`quantity`), so that its
+reach can be measured. Outputs are the network's own.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from radii._check import number, whole
+from radii._check import choice, number, whole
 from radii.errors import InputError
 from radii.problem.property import Property, made, register
+from radii.problem.quantity import Quantity, signed
 from radii.problem.spec import Clause, OutputSpec
 
 
@@ -48,6 +50,11 @@ class Classification(Property):
             tuple(Clause(_difference(classes, label, target), np.zeros(1)) for target in self.targets(classes, label))
         )
 
+    def quantity(self, classes: int, label: int, reference: Any = None) -> Quantity:
+        """The margin of the label over the targets, of which the least value counts."""
+        rows = np.concatenate([-_difference(classes, label, target) for target in self.targets(classes, label)])
+        return Quantity(rows, np.zeros(len(rows)), least=True)
+
     def asks(self, label: int) -> bool:
         return label != self.target
 
@@ -70,60 +77,156 @@ class Classification(Property):
 @register
 @dataclass(frozen=True, slots=True)
 class StrongClassification(Property):
-    """The label's output stays above eta."""
+    """The label's output (or its softmax probability, `on: probability`) stays above eta (Casadio et al. 2022)."""
 
     kind = "strong"
+    threshold = "eta"
     eta: float
+    on: str = "output"
 
     def __post_init__(self) -> None:
+        choice(self.on, "on", ("output", "probability"))
         object.__setattr__(self, "eta", number(self.eta, "eta"))
+        if self.on == "probability" and not 0 < self.eta < 1:
+            raise InputError(f"eta: expected a probability between 0 and 1, got {self.eta}")
+
+    @property
+    def speaks_of(self) -> str:  # type: ignore[override]
+        return "outputs" if self.on == "output" else "probabilities"
+
+    def quantity(self, classes: int, label: int, reference: Any = None) -> Quantity:
+        """The label's output or probability, of which the least value counts."""
+        row = -np.eye(classes)[[_class(label, classes)]]
+        of = "outputs" if self.on == "output" else "probabilities"
+        return Quantity(row, np.zeros(1), of=of, least=True, unit=self.on)
 
     def violations(self, classes: int, label: int, reference: Any = None) -> OutputSpec:
-        row = np.zeros((1, classes))
-        row[0, label] = 1.0
-        return OutputSpec((Clause(row, np.array([self.eta])),))
+        return self.quantity(classes, label).exceeding(-self.eta)
 
 
 @register
 @dataclass(frozen=True, slots=True)
 class Standard(Property):
-    """No output moves by delta or more from its value at the centre."""
+    """The outputs stay nearer than delta to those at the centre, in `norm` (linf: no output moves that far)."""
 
     kind = "standard"
     needs_label = False
+    threshold = "delta"
     delta: float
+    norm: str = "linf"
 
     def __post_init__(self) -> None:
+        choice(self.norm, "norm", ("linf", "l2", "l1"))
         object.__setattr__(self, "delta", number(self.delta, "delta", low=0.0, strict=True))
 
+    def quantity(self, classes: int, label: int, reference: Any = None) -> Quantity:
+        """How far the outputs are from those at the centre."""
+        rows = signed(np.eye(classes), _center(reference, classes, "standard robustness"))
+        # Outputs that each move by less than δ/√m (δ/m) are together nearer than δ in the L2 (L1) norm.
+        order, inside = {"linf": (np.inf, 1.0), "l2": (2.0, classes**-0.5), "l1": (1.0, 1.0 / classes)}[self.norm]
+        return Quantity(*rows, inside=inside * (1.0 if self.norm == "linf" else 1.0 - 1e-15), order=order)
+
     def violations(self, classes: int, label: int, reference: Any = None) -> OutputSpec:
-        if reference is None:
-            raise InputError("standard robustness: expected the outputs at the centre as reference, got none")
-        center = np.asarray(reference, dtype=np.float64).ravel()
-        unit = np.eye(classes)
-        up = [Clause(-unit[j : j + 1], np.array([-(center[j] + self.delta)])) for j in range(classes)]
-        down = [Clause(unit[j : j + 1], np.array([center[j] - self.delta])) for j in range(classes)]
-        return OutputSpec(tuple(up + down))
+        return self.quantity(classes, label, reference).exceeding(self.delta)
 
 
 @register
 @dataclass(frozen=True, slots=True)
 class Lipschitz(Property):
-    """Outputs move at most `constant` times as far as the input; not a condition on the outputs alone."""
+    """Every output moves less than `constant` times as far as the input, seen from the centre (Casadio et al. 2022)."""
 
     kind = "lipschitz"
     needs_label = False
     speaks_of = "distance"
+    threshold = "constant"
     constant: float
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "constant", number(self.constant, "constant", low=0.0, strict=True))
 
-    def check(self, classes: int, label: int) -> None:
-        return None
+    def quantity(self, classes: int, label: int, reference: Any = None) -> Quantity:
+        """The slope: how far an output moves per unit of distance from the centre."""
+        rows = signed(np.eye(classes), _center(reference, classes, "lipschitz"))
+        return Quantity(*rows, per_distance=True, unit="output per unit of input")
 
     def violations(self, classes: int, label: int, reference: Any = None) -> OutputSpec:
-        raise InputError("lipschitz: expected a property of the outputs alone; this one also speaks of the distance")
+        return self.quantity(classes, label, reference).exceeding(self.constant)
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Probability(Property):
+    """No softmax probability moves by gamma or more from its value at the centre.
+
+    The quantitative robustness h of "Global Adversarial Robustness Guarantees for Neural Networks".
+    """
+
+    kind = "probability"
+    needs_label = False
+    speaks_of = "probabilities"
+    threshold = "gamma"
+    gamma: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gamma", number(self.gamma, "gamma", low=0.0, high=1.0, strict=True))
+
+    def quantity(self, classes: int, label: int, reference: Any = None) -> Quantity:
+        """The largest change of a softmax probability."""
+        rows = signed(np.eye(classes), _center(reference, classes, "probability change"))
+        return Quantity(*rows, of="probabilities", unit="probability")
+
+    def violations(self, classes: int, label: int, reference: Any = None) -> OutputSpec:
+        return self.quantity(classes, label, reference).exceeding(self.gamma)
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Rows(Property):
+    """Every given row of the outputs stays above its bound: rows @ outputs > bounds (0 where none are given)."""
+
+    kind = "rows"
+    needs_label = False
+    rows: tuple[tuple[float, ...], ...]
+    bounds: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        rows = tuple(tuple(number(v, "rows") for v in row) for row in _lists(self.rows, "rows"))
+        if not rows or len({len(row) for row in rows}) != 1:
+            raise InputError(f"rows: expected rows of coefficients, all of one length, got {self.rows!r}")
+        object.__setattr__(self, "rows", rows)
+        if self.bounds is not None:
+            bounds = tuple(number(v, "bounds") for v in self.bounds)
+            if len(bounds) != len(rows):
+                raise InputError(f"bounds: expected {len(rows)}, one per row, got {len(bounds)}")
+            object.__setattr__(self, "bounds", bounds)
+
+    def quantity(self, classes: int, label: int, reference: Any = None) -> Quantity:
+        """The least of rows @ outputs − bounds."""
+        if len(self.rows[0]) != classes:
+            raise InputError(f"rows: expected {classes} coefficients per row, one per output, got {len(self.rows[0])}")
+        bounds = np.zeros(len(self.rows)) if self.bounds is None else np.array(self.bounds)
+        return Quantity(-np.array(self.rows), bounds, least=True)
+
+    def violations(self, classes: int, label: int, reference: Any = None) -> OutputSpec:
+        return self.quantity(classes, label).exceeding(0.0)
+
+
+def _class(label: int, classes: int) -> int:
+    if not 0 <= label < classes:
+        raise InputError(f"label: expected a class from 0 to {classes - 1}, got {label}")
+    return label
+
+
+def _center(reference: Any, classes: int, what: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    if reference is None:
+        raise InputError(f"{what}: expected the outputs at the centre as reference, got none")
+    return np.asarray(reference, dtype=np.float64).reshape(classes)
+
+
+def _lists(value: Any, name: str) -> list[list[Any]]:
+    if not isinstance(value, (list, tuple)) or not all(isinstance(row, (list, tuple)) for row in value):
+        raise InputError(f"{name}: expected a list of rows of numbers, got {value!r}")
+    return [list(row) for row in value]
 
 
 def _difference(classes: int, label: int, target: int) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -11,6 +11,7 @@ dataclass that extends `Property`; `register` puts it into the table, an entry p
 
 from __future__ import annotations
 
+import builtins
 import json
 import re
 import types
@@ -25,6 +26,7 @@ import numpy as np
 
 from radii._check import nearest, number
 from radii.errors import InputError, ToolMissing
+from radii.problem.quantity import Quantity
 from radii.problem.spec import OutputSpec
 
 GROUP = "radii.properties"
@@ -44,6 +46,7 @@ class Property(ABC):
     kind: ClassVar[str]  # its name in study files, commands, stores and tables
     needs_label: ClassVar[bool] = True  # whether an input without a label cannot be asked about
     speaks_of: ClassVar[str] = "outputs"
+    threshold: ClassVar[str | None] = None  # the field that its quantity is held against; None where that is fixed
 
     @property
     def ordinal(self) -> bool:
@@ -52,7 +55,14 @@ class Property(ABC):
 
     @abstractmethod
     def violations(self, classes: int, label: int, reference: Any = None) -> OutputSpec:
-        """The outputs that break the property; `reference` are the outputs at the centre of the ball."""
+        """The values that break the property; `reference` are those at the centre of the ball.
+
+        Values are the outputs; for a property that speaks of probabilities they are their softmax.
+        """
+
+    def quantity(self, classes: int, label: int, reference: Any = None) -> Quantity:
+        """The number that the property bounds, whose reach in a ball can be measured."""
+        raise InputError(f"{self.kind}: expected a property with a quantity, got one that has none: it has no reach")
 
     def check(self, classes: int, label: int) -> None:
         """Raises `InputError` where the property cannot be asked of an input with that label."""
@@ -152,6 +162,18 @@ def split(text: str, where: str = "property") -> tuple[str, dict[str, Any]]:
     return kind, values
 
 
+def measured(value: Any, where: str = "property") -> Property:
+    """A property whose reach is asked for: its threshold, which does not count, may be left out."""
+    if isinstance(value, Property):
+        return value
+    kind, values = split(value, where) if isinstance(value, str) else (str(value.get("kind")), dict(value))
+    values.pop("kind", None)
+    name = find(kind, where).threshold
+    if name is not None:
+        values.setdefault(name, 0.5)
+    return make(kind, values, where)
+
+
 def known_property(value: Any, where: str = "property") -> Property:
     """A property from itself, from text, or from a mapping with its kind and values."""
     if isinstance(value, Property):
@@ -202,7 +224,8 @@ def _checked(new: Any) -> type[Property]:
     kind = getattr(new, "kind", None)
     if not re.fullmatch(r"[\w-]+", str(kind)):
         raise InputError(f"property {new.__name__}: expected a kind of letters and digits, got {kind!r}")
-    if new.speaks_of not in SUBJECTS:
+    speaks_of: Any = new.speaks_of  # a property where it depends on a field
+    if not isinstance(speaks_of, builtins.property) and speaks_of not in SUBJECTS:
         raise InputError(f"property {kind}: expected speaks_of among {', '.join(SUBJECTS)}, got {new.speaks_of!r}")
     return new
 

@@ -1,11 +1,14 @@
 """OutputSpec: linear conditions on a network's outputs; SpecQuery: such a condition asked over a box of inputs.
 
 A specification describes the *violation*: it is a disjunction of clauses, and a clause is a conjunction of rows
-``coefficients @ outputs <= bounds``. A network is robust where no clause can be met.
+``coefficients @ values + slopes·distance <= bounds``. The values are the network's outputs or their softmax
+(``of``), the distance that from the centre of the ball: slopes are 0 but for Lipschitz robustness. A network is robust
+where no clause can be met.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,10 +20,11 @@ from radii.errors import InputError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clause:
-    """A conjunction: every row of ``coefficients @ outputs <= bounds`` holds."""
+    """A conjunction: every row of ``coefficients @ values + slopes·distance <= bounds`` holds."""
 
     coefficients: NDArray[np.float64]
     bounds: NDArray[np.float64]
+    slopes: NDArray[np.float64] | None = None  # None where the distance does not count
 
     def __post_init__(self) -> None:
         rows = np.atleast_2d(np.asarray(self.coefficients, dtype=np.float64))
@@ -30,9 +34,10 @@ class Clause:
         object.__setattr__(self, "coefficients", rows)
         object.__setattr__(self, "bounds", limits)
 
-    def holds(self, outputs: Any) -> bool:
-        """Whether these outputs meet every row, in float64."""
-        return bool(np.all(self.coefficients @ np.asarray(outputs, dtype=np.float64).ravel() <= self.bounds))
+    def holds(self, values: Any, distance: float = 0.0) -> bool:
+        """Whether these values at this distance meet every row, in float64."""
+        left = self.coefficients @ np.asarray(values, dtype=np.float64).ravel()
+        return bool(np.all((left if self.slopes is None else left + self.slopes * distance) <= self.bounds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,8 @@ class OutputSpec:
     """A disjunction of clauses; outputs that meet any of them violate the property."""
 
     clauses: tuple[Clause, ...]
+    of: str = "outputs"  # or "probabilities": what the rows are about
+    judge: Callable[[Any, float], bool] | None = None  # decides what clauses that only enclose the violation leave open
 
     def __post_init__(self) -> None:
         if not self.clauses:
@@ -50,9 +57,18 @@ class OutputSpec:
         """How many outputs the clauses speak of."""
         return int(self.clauses[0].coefficients.shape[1])
 
-    def violated(self, outputs: Any) -> bool:
-        """Whether these outputs meet some clause."""
-        return any(clause.holds(outputs) for clause in self.clauses)
+    @property
+    def by_distance(self) -> bool:
+        """Whether some row speaks of the distance too."""
+        return any(clause.slopes is not None for clause in self.clauses)
+
+    def violated(self, values: Any, distance: float = 0.0) -> bool:
+        """Whether these values (outputs, or probabilities where it is `of` them) meet some clause."""
+        if self.by_distance and not distance > 0:
+            return False  # nothing has moved yet
+        if self.judge is not None:
+            return self.judge(values, distance)
+        return any(clause.holds(values, distance) for clause in self.clauses)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,7 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
-from radii.decide import Budget, Decider
+from radii.decide import Budget, Decider, values_of, violation
 from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.problem import LINF, Answer, Classification, Instance, Norm, Property, Query, Radius, Verdict
@@ -136,7 +136,8 @@ def _begin(
         outputs = job.classifier.reference(np.stack([instance.x for instance in part]))
         for offset, (instance, values) in enumerate(zip(part, outputs, strict=True)):
             place, prediction = start + chunk + offset, int(np.argmax(values))
-            if job.property.violations(job.classifier.classes, instance.label, values).violated(values):
+            spec = violation(job.classifier, job.property, instance.label, values)
+            if spec.violated(values_of(job.classifier, spec.of, values)):
                 finish(place, Radius.wrong(prediction))
             else:
                 yield place, Case(instance, search(), prediction)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radii.decide import witness_at
+from radii.decide import values_of, violation, witness_at
 from radii.models.classifier import Classifier
 from radii.problem import Instance, Norm, Property, Query, Verdict, Witness
 from radii.store import RadiusRecord
@@ -75,7 +75,8 @@ def forward(record: RadiusRecord, classifier: Classifier, instance: Instance) ->
     outputs = classifier.reference(instance.x[None])[0]
 
     def broken(seen: NDArray[Any]) -> bool:
-        return holds.violations(classifier.classes, instance.label, seen).violated(seen)
+        spec = violation(classifier, holds, instance.label, seen)
+        return spec.violated(values_of(classifier, spec.of, seen))
 
     def wrong(seen: NDArray[Any]) -> bool:
         return bool(np.delete(seen, instance.label).max() >= seen[instance.label]) or broken(seen)

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from radii._check import number
-from radii.decide import Budget, Clock, replay
+from radii.decide import Budget, Clock, replay, violation
 from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.problem import Answer, Clause, Query, Radius, Verdict, Witness
@@ -188,8 +188,8 @@ class Measurement:
         """Whether the witness violates the property in float64 as well; if so, a proof above it would be wrong."""
         at = torch.from_numpy(np.stack([self.query.instance.x, witness.x]).astype(np.float64))
         logits = self.classifier.logits(at).numpy()
-        label = self.query.instance.label
-        return self.query.property.violations(self.classifier.classes, label, logits[0]).violated(logits[1])
+        spec = violation(self.classifier, self.query.property, self.query.instance.label, logits[0])
+        return spec.violated(logits[1], witness.distance)
 
     def _raise(self, value: float | None) -> None:
         if value is not None and (self.lower is None or value > self.lower):

@@ -1,0 +1,195 @@
+"""Probabilities: thresholds of softmax outputs in a ball, by linear rows over differences of logits.
+
+With d_t = f_t − f_i the probability of class i is 1 / (1 + Σ exp d_t), so it reaches c where Σ exp d_t = B = 1/c − 1.
+
+    p_i rises to c    Σ exp d_t ≤ B: a convex set. For any q in the simplex log Σ exp d_t ≥ Σ q_t d_t + H(q) (Jensen),
+                      so Σ q_t d_t + H(q) > log B excludes it; several q make a conjunction: one row must hold.
+    p_i falls to c    Σ exp d_t ≥ B: its complement is convex. On a box l ≤ d ≤ u every exponential lies under its
+                      chord, so Σ chord_t(d_t) < B excludes it; boxes that stay open are split, each half with its own
+                      end as one more row of the conjunction.
+
+Exact in the limit of many q and small boxes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from radii.bounds.bound import bound
+from radii.engine.output_rows import OutputRows, lowered_outputs
+from radii.engine.reach import ReachSearch
+from radii.engine.specification import goals, greatest
+from radii.problem.spec import Clause, OutputSpec
+
+Vector = NDArray[np.float64]
+SLACK = 1e-12  # more than exp, log and sums of some hundred terms lose, relative to their size
+SPLITS = 24  # boxes of logit differences that one threshold may be cut into
+STEP = 0.34  # of the share that is left: what one box may use before it is split
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Box:
+    """A box of logit differences, and which of its ends a split has set (these are conditions of their own)."""
+
+    low: Vector
+    high: Vector
+    below: tuple[int, ...] = ()  # d_t ≤ high_t was set by a split
+    above: tuple[int, ...] = ()  # d_t ≥ low_t was set by a split
+
+
+@dataclass(eq=False)
+class ProbabilitySearch(ReachSearch):
+    """The search for the reach of a quantity of probabilities; its rows name one class each."""
+
+    def _root(self) -> float:
+        """The quantity's greatest value when every logit difference takes its worst end."""
+        worst = self.start
+        for row, offset in zip(self.quantity.coefficients, self.quantity.offsets, strict=True):
+            i = int(np.flatnonzero(row)[0])
+            low, high = self._ends(i)
+            extreme = 1.0 / (1.0 + np.exp(low if row[i] > 0 else high).sum())
+            worst = max(worst, float(row[i] * extreme * (1.0 + math.copysign(SLACK, row[i])) + offset))
+        return worst
+
+    def _ends(self, i: int) -> tuple[Vector, Vector]:
+        """Proven ends of f_t − f_i for every other class t, in their order."""
+        if i not in self._differences:
+            graph, region = lowered_outputs(self.classifier), self.region(self.epsilon)
+            rows = torch.from_numpy(_differences(self.classifier.classes, i))
+            net = bound(graph, region)
+            both = torch.cat([rows, -rows])
+            a, c = net.best_margins(both[None])
+            least = region.lowest(a, c)[0].numpy()
+            self.meter.nodes += len(both)
+            self._differences[i] = least[: len(rows)], -least[len(rows) :]
+        return self._differences[i]
+
+    def __post_init__(self) -> None:
+        self._differences: dict[int, tuple[Vector, Vector]] = {}
+
+    def _prove(self, threshold: float, share: float) -> bool:
+        """Whether no probability reaches its end of the threshold, one class and direction after the other."""
+        until = self.meter.share + share
+        for row, offset in zip(self.quantity.coefficients, self.quantity.offsets, strict=True):
+            i, rises = int(np.flatnonzero(row)[0]), bool(row.max() > 0)
+            end = threshold - offset if rises else offset - threshold
+            if (rises and end >= 1.0) or (not rises and end <= 0.0):
+                continue  # no probability gets there
+            if (rises and end <= 0.0) or (not rises and end >= 1.0):
+                return False
+            total = 1.0 / end - 1.0
+            done = self._rise(i, total, threshold, until) if rises else self._fall(i, total, threshold, until)
+            if not done:
+                return False
+        return True
+
+    def _rise(self, i: int, total: float, threshold: float, until: float) -> bool:
+        low, _ = self._ends(i)
+        if np.exp(low).sum() * (1.0 - SLACK) > total:
+            return True
+        rows, bounds = zip(*(_tangent(q, total) for q in self._mixes(i)), strict=True)
+        differences = _differences(self.classifier.classes, i)
+        # Robust where one of the tangents is above log B: violated where none is.
+        size = np.abs(np.concatenate(self._ends(i))).max()
+        clause = Clause(np.stack(rows) @ differences, np.array(bounds) + SLACK * (1.0 + size))
+        return self._clause(clause, threshold, until - self.meter.share)
+
+    def _mixes(self, i: int) -> list[Vector]:
+        """Weights q of the tangents: where the attack got p_i highest, and where every difference is least."""
+        differences, mixes = _differences(self.classifier.classes, i), []
+        if self.best is not None:
+            logits = self.classifier.logits(torch.from_numpy(self.best.point[None])).detach().double().numpy()[0]
+            mixes.append(_weights(differences @ logits))
+        mixes.append(_weights(self._ends(i)[0]))
+        return mixes
+
+    def _fall(self, i: int, total: float, threshold: float, until: float) -> bool:
+        low, high = self._ends(i)
+        boxes, cut = [Box(low, high)], 0
+        while boxes:
+            box = boxes.pop()
+            if np.exp(box.high).sum() * (1.0 + SLACK) < total:
+                continue
+            left = until - self.meter.share
+            if left <= 0 or self.meter.over is not None:
+                return False
+            if self._clause(self._chords(i, box, total), threshold, STEP * left):
+                continue
+            if cut >= SPLITS or self.witnessed >= threshold:
+                return False
+            cut += 1
+            boxes += _halves(box)
+        return True
+
+    def _chords(self, i: int, box: Box, total: float) -> Clause:
+        """What an input of the box must meet for p_i to fall so low: the sum of chords reaches B, and the set ends."""
+        slope, offset = _chord(box.low, box.high)
+        differences = _differences(self.classifier.classes, i)
+        size = np.abs(slope * np.maximum(np.abs(box.low), np.abs(box.high))).sum() + offset.sum() + total
+        rows, bounds = [-(slope @ differences)], [offset.sum() - total + SLACK * size]
+        for t in box.below:
+            rows.append(differences[t])
+            bounds.append(box.high[t])
+        for t in box.above:
+            rows.append(-differences[t])
+            bounds.append(-box.low[t])
+        return Clause(np.stack(rows), np.array(bounds))
+
+    def _clause(self, clause: Clause, threshold: float, share: float) -> bool:
+        """Whether no input of the ball meets a clause."""
+        rows = torch.from_numpy(clause.coefficients)
+        if len(rows) == 1:
+            asked = OutputRows(lowered_outputs(self.classifier), rows, torch.from_numpy(clause.bounds))
+            return self._decide(asked, self.epsilon, threshold, share)
+        graph = greatest(goals(self.classifier, OutputSpec((clause,))))
+        unit = torch.ones((1, 1), dtype=torch.float64)
+        kept, self._search = self._search, None  # bounds of another graph say nothing here
+        try:
+            return self._decide(
+                OutputRows(graph, unit, torch.zeros(1, dtype=torch.float64)), self.epsilon, threshold, share
+            )
+        finally:
+            self._search = kept
+
+
+def _differences(classes: int, i: int) -> Vector:
+    """Rows f_t − f_i for every class t but i."""
+    rows = np.eye(classes)
+    rows[:, i] -= 1.0
+    return np.delete(rows, i, axis=0)
+
+
+def _weights(d: Vector) -> Vector:
+    powers = np.exp(d - d.max())
+    return np.asarray(powers / powers.sum())
+
+
+def _tangent(q: Vector, total: float) -> tuple[Vector, float]:
+    """The row and the bound of "Σ q_t d_t + H(q) ≤ log B"."""
+    entropy = -float(np.sum(np.where(q > 0, q * np.log(np.where(q > 0, q, 1.0)), 0.0)))
+    return q, math.log(total) - entropy + SLACK * (1.0 + abs(math.log(total)) + entropy)
+
+
+def _chord(low: Vector, high: Vector) -> tuple[Vector, Vector]:
+    """Slopes and offsets of lines above exp on [low, high]."""
+    width = high - low
+    down, up = np.exp(low), np.exp(high) * (1.0 + SLACK)
+    slope = np.where(width > 1e-9, (up - down) / np.where(width > 1e-9, width, 1.0), up)
+    return slope, np.maximum(down - slope * low, up - slope * high) + SLACK * (up + np.abs(slope * high))
+
+
+def _halves(box: Box) -> list[Box]:
+    """The box cut where a chord is farthest above the exponential, along the difference that loses most by it."""
+    slope, offset = _chord(box.low, box.high)
+    at = np.clip(np.log(np.maximum(slope, 1e-300)), box.low, box.high)
+    t = int(np.argmax(slope * at + offset - np.exp(at)))
+    high, low = box.high.copy(), box.low.copy()
+    high[t] = low[t] = at[t]
+    lower = Box(box.low, high, tuple(sorted({*box.below, t})), box.above)
+    upper = Box(low, box.high, box.below, tuple(sorted({*box.above, t})))
+    return [lower, upper]

@@ -1,0 +1,280 @@
+"""Properties other than classification: radii, decisions and reaches of one input, by what the property speaks of.
+
+outputs         rows over the outputs: the radius search of `radius_search`, as for classification
+distance        slopes: shells of `lipschitz`
+probabilities   thresholds of softmax outputs: `probability`; a radius is narrowed by deciding one ε after the other
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from radii.decide import Budget, Clock, replay
+from radii.engine.budget import Meter
+from radii.engine.lipschitz import SlopeSearch
+from radii.engine.output_rows import spec_rows
+from radii.engine.property_search import PropertySearch
+from radii.engine.radius_search import RadiusSearch
+from radii.models.classifier import Classifier
+from radii.problem import Answer, Instance, Norm, Proof, Property, Query, Radius, Reach, Reason, Witness
+from radii.problem.radius import Cost
+
+SHARE = 0.3  # of the budget left, for one ε
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the engine searches: the attack's effort and seed, and whose word a proof is."""
+
+    effort: str
+    seed: int
+    proof: Proof
+    deployed: bool = False
+
+
+def measure(
+    classifier: Classifier,
+    instance: Instance,
+    property: Property,
+    norm: Norm,
+    budget: Budget,
+    settings: Settings,
+    tolerance: float,
+    limit: float | None,
+) -> Radius:
+    """The radius of one input for any property."""
+    clock = Clock()
+    found = PropertySearch(classifier, instance, property, norm, settings.effort, settings.seed)
+    if found.broken_at_once:
+        return Radius.wrong(found.prediction, cost=Cost(cpu_seconds=clock.cpu, wall_seconds=clock.wall))
+    found.attack()
+    meter = Meter(budget, clock.cpu)
+    lower, stopped, note = 0.0, None, ""
+    proven = False
+    top = limit if limit is not None else (found.best.distance if found.best is not None else found.diameter())
+    try:
+        if property.speaks_of == "outputs":
+            search = _radius_search(found, meter, tolerance, limit, settings)
+            search.run()
+            lower, proven, stopped = search.lower, search.proven, search.stopped
+        else:
+            lower, stopped = _from_below(found, meter, tolerance, top)
+            proven = lower > 0
+    except (MemoryError, RuntimeError, ValueError, ArithmeticError) as error:
+        stopped, note = failure(error)
+    cost = Cost(
+        queries=1,
+        timeouts=int(stopped is Reason.TIME),
+        memory_errors=int(stopped is Reason.MEMORY),
+        nodes=meter.nodes,
+        cpu_seconds=meter.cpu,
+        wall_seconds=clock.wall,
+    )
+    return Radius(
+        lower=lower if proven else None,
+        upper=None if found.best is None else found.best.distance,
+        tolerance=tolerance,
+        limit=limit,
+        witness=found.best,
+        proof=settings.proof if proven else None,
+        prediction=found.prediction,
+        cost=cost,
+        note=note,
+    )
+
+
+def measure_all(
+    classifier: Classifier,
+    instances: Sequence[Instance],
+    asked: tuple[Property, Norm, Budget],
+    settings: Settings,
+    tolerance: float,
+    limit: float | None,
+    progress: Callable[[int, Radius], None] | None,
+) -> list[Radius]:
+    """One radius per instance, in order."""
+    results = []
+    for position, instance in enumerate(instances):
+        results.append(measure(classifier, instance, *asked, settings, tolerance, limit))
+        if progress is not None:
+            progress(position, results[-1])
+    return results
+
+
+def decide(classifier: Classifier, query: Query, budget: Budget, settings: Settings) -> Answer:
+    """ROBUST, BROKEN or UNKNOWN for any property at one ε."""
+    clock = Clock()
+    found = PropertySearch(classifier, query.instance, query.property, query.norm, settings.effort, settings.seed)
+    if found.broken_at_once:
+        witness = replay(classifier, query, query.instance.x)
+        if witness is not None:
+            return Answer.broken(witness, cpu_seconds=clock.cpu, wall_seconds=clock.wall)
+    found.attack()
+    meter = Meter(budget, clock.cpu)
+    proven, stopped = False, None
+    if found.best is None or found.best.distance > query.epsilon:
+        if query.epsilon == 0.0:
+            return Answer.robust(Proof("evaluation", "float32", "onnxruntime"), cpu_seconds=clock.cpu)
+        try:
+            proven, stopped = _holds(found, query.epsilon, meter, settings)
+        except (MemoryError, RuntimeError, ValueError, ArithmeticError) as error:
+            reason, detail = failure(error)
+            return Answer.unknown(reason, detail, cpu_seconds=clock.cpu, wall_seconds=clock.wall)
+    cost = {"cpu_seconds": clock.cpu, "wall_seconds": clock.wall, "nodes": meter.nodes}
+    if found.best is not None and found.best.distance <= query.epsilon:
+        return Answer.broken(found.best, **cost)
+    if proven:
+        return Answer.robust(settings.proof, **cost)
+    return Answer.unknown(stopped or Reason.INCOMPLETE, "neither proven nor broken", **cost)
+
+
+def reach(
+    classifier: Classifier,
+    instance: Instance,
+    property: Property,
+    norm: Norm,
+    epsilon: float,
+    budget: Budget,
+    settings: Settings,
+    tolerance: float,
+) -> Reach:
+    """How large the property's quantity gets in the ball of size ε around one input."""
+    clock = Clock()
+    found = PropertySearch(classifier, instance, property, norm, settings.effort, settings.seed)
+    meter = Meter(budget, clock.cpu)
+    search, note = found.reach(epsilon, tolerance, meter), ""
+    stopped: Reason | None = None
+    try:
+        search.run()
+        stopped, note = search.stopped, search.note
+    except (MemoryError, RuntimeError, ValueError, ArithmeticError) as error:
+        stopped, note = failure(error)
+    quantity, best = search.quantity, search.best
+    cost = Cost(
+        queries=1,
+        timeouts=int(stopped is Reason.TIME),
+        memory_errors=int(stopped is Reason.MEMORY),
+        nodes=meter.nodes,
+        cpu_seconds=meter.cpu,
+        wall_seconds=clock.wall,
+    )
+    proven = quantity.reported(search.proven) if math.isfinite(search.proven) else None
+    shown = None if best is None else quantity.reported(best.value)
+    witness = None
+    if best is not None:
+        distance = norm.distance(best.point, instance.x)
+        witness = Witness(best.point, distance, int(np.argmax(best.outputs)), best.outputs)
+    return Reach(
+        epsilon,
+        lower=proven if quantity.least else shown,
+        upper=shown if quantity.least else proven,
+        least=quantity.least,
+        tolerance=tolerance,
+        start=quantity.reported(search.start),
+        resolution=search.resolution,
+        unit=quantity.unit,
+        witness=witness,
+        proof=settings.proof if proven is not None else None,
+        prediction=found.prediction,
+        cost=cost,
+        note=note,
+    )
+
+
+def failure(error: Exception) -> tuple[Reason, str]:
+    """A failure inside the engine as an answer: what was proven before it stands, nothing else is claimed."""
+    memory = isinstance(error, MemoryError) or "alloc" in str(error).lower()
+    return (Reason.MEMORY, "out of memory") if memory else (Reason.ERROR, f"{type(error).__name__}: {error}")
+
+
+def _radius_search(
+    found: PropertySearch, meter: Meter, tolerance: float, limit: float | None, settings: Settings
+) -> RadiusSearch:
+    upper = None if found.best is None else found.best.distance
+    top = limit if limit is not None or upper is not None else found.diameter()
+    rows = spec_rows(found.classifier, found.spec)
+    return RadiusSearch(rows, found.region, tolerance, meter, found.strike, settings.deployed, upper, top)
+
+
+def _holds(found: PropertySearch, epsilon: float, meter: Meter, settings: Settings) -> tuple[bool, Reason | None]:
+    """Whether the property holds in a ball."""
+    if found.asked.speaks_of == "outputs":
+        search = _radius_search(found, meter, 1e-12, epsilon, settings)
+        search.decide(epsilon)
+        return search.proven and search.lower >= epsilon, search.stopped
+    reached, threshold = found.reach(epsilon, 1e-3, meter), _threshold(found)
+    proven = reached.stays_below(threshold)
+    if reached.best is not None and reached.best.value >= threshold:
+        found.note(reached.best.point)
+    return proven, reached.stopped
+
+
+def _threshold(found: PropertySearch) -> float:
+    """What the quantity of a property must stay below."""
+    name = type(found.asked).threshold
+    assert name is not None
+    value = float(getattr(found.asked, name))
+    quantity = found.asked.quantity(found.classifier.classes, found.instance.label, found.outputs)
+    return quantity.reported(value)
+
+
+def _slopes_from_below(
+    found: PropertySearch, meter: Meter, tolerance: float, top: float
+) -> tuple[float, Reason | None]:
+    search, constant = found.reach(top, 1e-3, meter), _threshold(found)
+    assert isinstance(search, SlopeSearch)
+
+    def below() -> float:
+        if search.best is not None and search.best.value >= constant:
+            found.note(search.best.point)
+            search.best = None
+        return top if found.best is None else min(top, found.best.distance - 0.999 * tolerance)
+
+    lower = search.radius(constant, tolerance, below)
+    if search.affine >= constant and found.best is None:
+        _break_near(found, min(top, tolerance))
+    return lower, search.stopped
+
+
+def _break_near(found: PropertySearch, size: float) -> None:
+    """Witnesses of a slope that is too steep at the centre itself: as near as float32 can still tell them."""
+    for share in (1.0, 0.3, 0.1, 0.03, 0.01, 0.003):
+        search = found.reach(share * size, 1e-3, Meter(Budget(seconds=None)))
+        best = search.attacked()
+        if best is None or not found.note(best.point):
+            return
+
+
+def _from_below(found: PropertySearch, meter: Meter, tolerance: float, top: float) -> tuple[float, Reason | None]:
+    """The largest ε proven by deciding one ball after the other, just below the best witness first; why it ended."""
+    if found.asked.speaks_of == "distance":
+        return _slopes_from_below(found, meter, tolerance, top)
+    threshold, lower, failed = _threshold(found), 0.0, math.inf
+    goal = top
+    while meter.over is None:
+        most = top if found.best is None else min(top, found.best.distance - 0.999 * tolerance)
+        if most <= lower or failed - lower <= 0.25 * tolerance:
+            return lower, None
+        if math.isinf(failed):
+            goal = most
+        else:
+            small = lower == 0.0
+            goal = min(most, 0.5 * (lower + failed) if not small else 0.3 * failed)
+        part = meter.part(SHARE * (1.0 - meter.share))
+        search = found.reach(goal, 1e-3, part)
+        if search.stays_below(threshold):
+            lower = max(lower, goal)
+        else:
+            failed = min(failed, goal)
+            if search.best is not None and search.best.value >= threshold:
+                found.note(search.best.point)
+                if found.best is not None:
+                    failed = min(failed, found.best.distance)
+            if lower == 0.0 and failed < 1e-6 * top:
+                return 0.0, search.stopped
+        meter.take(part)
+    return lower, meter.over

@@ -1,0 +1,170 @@
+"""Reach search: how large a quantity gets in a ball, by proving thresholds from above and climbing from below.
+
+For a threshold θ "no row of the quantity reaches θ in the ball" is what a radius search decides for one ε, so the same
+trees answer it, and the bounds of the ball serve every threshold. The first threshold lies just above the best witness;
+if it is too dear, thresholds between it and what is proven are halved. At any moment [witnessed, proven] is valid.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from radii.attacks.reach import Largest, judged, largest
+from radii.bounds.bound import bound
+from radii.bounds.region import Region
+from radii.bounds.rounding import proving
+from radii.engine.budget import Meter
+from radii.engine.output_rows import OutputRows, spec_rows
+from radii.engine.radius_search import RadiusSearch
+from radii.models.classifier import Classifier
+from radii.problem import Instance, Norm, Reason
+from radii.problem.quantity import Quantity
+
+FIRST_SHARE = 0.4  # of the budget, for the threshold just above the best witness
+STEP_SHARE = 0.4  # of what is left, for every further threshold
+NEAR = 0.6  # of the tolerance: how far above the best witness the first threshold lies
+LEAST_SHARE = 0.02  # of the budget: with less left no further threshold is begun
+
+
+@dataclass(eq=False)
+class ReachSearch:
+    """The search for one instance's reach in one ball; values are those of the quantity's greatest row."""
+
+    classifier: Classifier
+    instance: Instance
+    quantity: Quantity
+    norm: Norm
+    epsilon: float
+    tolerance: float
+    meter: Meter
+    start: float  # the quantity at the centre
+    best: Largest | None = None
+    proven: float = math.inf
+    stopped: Reason | None = None
+    seed: int = 0
+    resolution: float = 0.0  # what float32 outputs cannot tell apart
+    note: str = ""
+    _search: RadiusSearch | None = field(default=None, init=False)  # keeps the bounds of the balls
+
+    @property
+    def witnessed(self) -> float:
+        """The largest value that a replayed input has."""
+        return -math.inf if self.best is None else self.best.value
+
+    @property
+    def finished(self) -> bool:
+        """Whether the ends are within the tolerance."""
+        gap = self.proven - self.witnessed
+        return gap <= max(self.tolerance * abs(self.proven - self.start), self.resolution)
+
+    def run(self) -> None:
+        """Narrows the reach until it is closed or the budget is used up."""
+        self._climb(None)
+        with proving():
+            self.proven = self._root()
+            failed, share = -math.inf, FIRST_SHARE
+            while not self.finished and self.meter.over is None and 1.0 - self.meter.share > LEAST_SHARE:
+                threshold = self._next(max(failed, self.witnessed), math.isinf(failed))
+                if threshold is None:
+                    break
+                if self._prove(threshold, share):
+                    self.proven = min(self.proven, threshold)
+                else:
+                    failed = max(failed, threshold)
+                    if self.proven - failed <= 0.1 * self.tolerance * abs(self.proven - self.start):
+                        failed = self.witnessed  # all between was tried: what is left goes to the goal itself
+                        share = 1.0
+                        continue
+                share = max(STEP_SHARE * (1.0 - self.meter.share), LEAST_SHARE)
+            # Float64 evaluates the witness up to its own last digits.
+            if 0 < self.witnessed - self.proven <= 1e-9 * (abs(self.proven) + abs(self.start)):
+                self.proven = self.witnessed
+            self.stopped = None if self.finished else (self.meter.over or self.stopped or Reason.TIME)
+
+    def attacked(self) -> Largest | None:
+        """The largest value that gradients find."""
+        self._climb(None)
+        return self.best
+
+    def stays_below(self, threshold: float) -> bool:
+        """Whether the quantity stays below one threshold in the whole ball."""
+        self._climb(None)
+        if self.witnessed >= threshold:
+            return False
+        with proving():
+            self.proven = self._root()
+            if self.proven < threshold:
+                return True
+            return math.isfinite(self.proven) and self._prove(threshold, 1.0)
+
+    def _next(self, low: float, first: bool) -> float | None:
+        """The next threshold: just above the best witness, then halfway to what is proven."""
+        if math.isinf(low):
+            low = self.start
+        near = low + NEAR * self.tolerance * abs(self.proven - self.start)
+        threshold = near if first else 0.5 * (low + self.proven)
+        if math.isinf(threshold) or not threshold < self.proven:
+            return None
+        return max(threshold, min(near, self.proven))
+
+    def rows(self, threshold: float) -> OutputRows:
+        """What must stay positive for the quantity to stay below a threshold."""
+        return spec_rows(self.classifier, self.quantity.exceeding(threshold))
+
+    def region(self, size: float) -> Region:
+        """The ball of a size around the instance."""
+        center = torch.from_numpy(self.instance.x[None].copy())
+        return Region.around(center, torch.tensor([size], dtype=torch.float64), self.norm, self.classifier.domain)
+
+    def _root(self) -> float:
+        """The quantity's greatest value by linear bounds alone."""
+        rows = self.rows(0.0)
+        region = self.region(self.epsilon)
+        net = bound(rows.graph, region)
+        a, c = net.best_margins(rows.rows[None])
+        least = region.lowest(a, c - rows.shift)[0]
+        self.meter.nodes += len(rows.rows)
+        top = float((-least).max()) if len(least) else -math.inf
+        return max(top, self.start) / self.quantity.inside if math.isfinite(top) else math.inf
+
+    def _prove(self, threshold: float, share: float) -> bool:
+        """Whether no value of the ball reaches a threshold, within a share of the budget."""
+        return self._decide(self.rows(threshold), self.epsilon, threshold, share)
+
+    def _decide(self, rows: OutputRows, size: float, threshold: float, share: float) -> bool:
+        """Whether rows stay positive in the ball of a size; leaves them when a point reaches the threshold."""
+        if not len(rows.rows):
+            return True
+        meter = self.meter.part(share)
+        search = self._search
+        if search is None or search.margins.graph is not rows.graph:
+            search = RadiusSearch(rows, self.region, 1e-12, meter, self._strike(threshold), limit=size)
+            self._search = search
+        search.again(rows, meter, self._strike(threshold), size)
+        search.decide(size)
+        self.meter.take(meter)
+        self.stopped = search.stopped
+        return search.proven and search.lower >= size and self.witnessed < threshold
+
+    def _strike(self, threshold: float) -> Callable[[Tensor], float | None]:
+        """What a tree tells its minimisers to: a distance of 0 once the threshold is reached, so that it ends."""
+
+        def attack(points: Tensor) -> float | None:
+            self._climb(points)
+            return 0.0 if self.witnessed >= threshold else None
+
+        return attack
+
+    def _climb(self, points: Tensor | None) -> None:
+        """Looks for larger values: by gradients, or among the points that a tree proposes."""
+        if points is None:
+            found = largest(self.classifier, self.instance.x, self.quantity, self.norm, self.epsilon, seed=self.seed)
+        else:
+            found = judged(self.classifier, self.instance.x, self.quantity, self.norm, self.epsilon, points)
+        if found is not None and found.value > self.witnessed:
+            self.best = found
