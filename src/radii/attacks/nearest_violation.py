@@ -6,6 +6,8 @@ breaks any of them counts. What is found here is judged by the attack's own arit
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -46,7 +48,7 @@ def nearest_violation(
         goals = goals.take(margins.argsort()[:MOST_CLAUSES])
     copies = max(1, -(-effort.free // len(goals.owner)))  # one clause alone gets several scouts, leaking differently
     index = torch.arange(len(goals.owner), device=surface.device).repeat(copies)
-    hunt = Hunt(classifier, surface, norm, effort, noise_of(surface, effort, seed))
+    hunt = Hunt(classifier, surface, norm, effort, noise_of(surface, effort, seed), math.inf)
     rows = _rows(hunt, center, goals.take(index))
     hunt.run(rows, 1, len(rows))
     return _found(rows)
