@@ -51,7 +51,7 @@ def in_factors(basis: list[list[float]] | None) -> Iterator[None]:
     """All products with A go through a basis of its rows, which may be no basis at all."""
     with pytest.MonkeyPatch.context() as patch:
         if basis is not None:
-            patch.setattr(condense_module, "spanning", lambda a: torch.tensor(basis, dtype=torch.float64))
+            patch.setattr(condense_module, "spanning", lambda *_: torch.tensor(basis, dtype=torch.float64))
             patch.setattr(matrices, "thinner", lambda *sizes: True)
         yield
 
