@@ -164,7 +164,7 @@ def _lower(
     x, network, n = case.x[place], case.network, case.x.shape[1]
     region = Region(x, found.lower, case.norm, np.full(n, case.domain[0]), np.full(n, case.domain[1]))
     hints = [found.witness.x.astype(np.float64).ravel()] if found.witness is not None else []
-    if case.spike is not None:
+    if case.spike is not None and case.labels[place] == 0:
         hints += [case.spike.nearest(x), case.spike.place]
         truth = case.spike.distance(x, case.norm)
         if found.lower > truth * (1 + 1e-9) + 1e-12:

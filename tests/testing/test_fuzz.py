@@ -98,6 +98,13 @@ def test_claims_that_are_too_large_are_refuted(recipe, arithmetic):
     assert found == 6
 
 
+def test_the_planted_radius_is_that_of_the_label_outside_the_spike():
+    """An input inside the spike, labelled as the network sees it there: its radius is the way out, not 0."""
+    row = fuzz.run(("radius", 0, 1346))
+    assert row["status"][0] == "closed"
+    assert row["violations"] == []
+
+
 def test_alarms_and_crashes_are_judged(monkeypatch):
     def contradiction(*_, **__):
         raise Contradiction("proven robust up to 0.75 but a witness at 0.1 was replayed: one of them is wrong")
