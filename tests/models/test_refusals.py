@@ -265,3 +265,19 @@ def test_torch_modules_that_only_torch_export_understands():
     x = torch.rand(3, 4)
     np.testing.assert_allclose(net(x.numpy()), module(x).detach().numpy(), rtol=1e-4, atol=1e-6)
     assert version(net.onnx_bytes) == 18  # tracing writes 17
+
+
+def test_a_network_that_overflows_inside_is_not_called_misread():
+    """onnxruntime's Clip makes a finite output of inf − inf; what is wrong is the overflow, not how it was read."""
+    weight, ends = np.full((2, 2), 3e38), [np.array(v, np.float32) for v in (-1e37, 1e37)]
+    constants = [numpy_helper.from_array(v.astype(np.float32), f"c{i}") for i, v in enumerate([weight, *ends])]
+    nodes = [
+        helper.make_node("MatMul", ["x", "c0"], ["wide"], name="wide"),
+        helper.make_node("Clip", ["wide", "c1", "c2"], ["y"]),
+    ]
+    shape = ["N", 2]
+    entry, last = (helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name in ("x", "y"))
+    graph = helper.make_graph(nodes, "overflow", [entry], [last], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    with pytest.raises(ModelError, match=r"expected values that float32 can hold, got infinity or NaN in node wide"):
+        load_classifier(model, domain=(-3.0, 3.0))

@@ -79,6 +79,12 @@ def _too_different(classifier: Classifier, x: Floats, outputs: Floats, found: fl
     graph = classifier.graph
     if difference(graph, x, single) <= TOLERANCE:
         return "expected outputs that depend on their own input only, got a network that mixes the inputs of a batch"
+    node = _infinite(graph, x)
+    if node:
+        return (
+            f"expected values that {graph.computes} can hold, got infinity or NaN in node {node} on random inputs "
+            "of the domain; rescale its weights"
+        )
     lost = difference(graph, x, outputs, "float64")
     if difference(_unfolded(graph), x, _values(graph, x, "float64")) > MINE * lost:
         return (
@@ -90,6 +96,14 @@ def _too_different(classifier: Classifier, x: Floats, outputs: Floats, found: fl
         f"expected the graph to equal onnxruntime within {TOLERANCE:g} of the largest output, got {found:.2g}; "
         "radii misreads this network: please report it"
     )
+
+
+def _infinite(graph: Graph, x: Floats) -> str:
+    """The name of the first node with values that are not finite in the graph's precision, empty when all are."""
+    with torch.no_grad():
+        values = graph.values(torch.from_numpy(x).to(getattr(torch, graph.computes)))
+    found = (node for node, value in zip(graph.nodes, values) if not bool(value.isfinite().all()))
+    return next((node.name or type(node.operator).__name__ for node in found), "")
 
 
 def _unfolded(graph: Graph) -> Graph:
