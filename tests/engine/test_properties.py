@@ -23,8 +23,9 @@ GRID = 241  # points per side
 @lru_cache
 def network(seed: int, inputs: int, outputs: int) -> Classifier:
     torch.manual_seed(seed)
-    layers = [torch.nn.Linear(inputs, 4), torch.nn.ReLU(), torch.nn.Linear(4, 4), torch.nn.ReLU()]
-    module = torch.nn.Sequential(*layers, torch.nn.Linear(4, outputs))
+    layers = [torch.nn.Linear(inputs, 4), torch.nn.ReLU(), torch.nn.Linear(4, 4), torch.nn.LeakyReLU(0.1)]
+    ends = [torch.nn.Hardtanh(-1.5, 1.5)] if seed % 3 == 2 else []  # clamped outputs, as in "… as a property"
+    module = torch.nn.Sequential(*layers, torch.nn.Linear(4, outputs), *ends)
     for weight in module.parameters():
         weight.data = torch.randn(weight.shape) * (1.0 if weight.dim() > 1 else 0.5)
     return radii.load_classifier(module, input_shape=(inputs,))
@@ -69,7 +70,7 @@ def threshold(asked: Property, quantity: Any) -> float:
 
 
 @pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_radii_hold_what_a_grid_shows(seed: int, norm: str) -> None:
     net, instance = case(seed)
     size = Norm.of(norm)
@@ -88,7 +89,7 @@ def test_radii_hold_what_a_grid_shows(seed: int, norm: str) -> None:
 
 
 @pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_reaches_hold_what_a_grid_shows(seed: int, norm: str) -> None:
     net, instance = case(seed)
     size, epsilon = Norm.of(norm), 0.15

@@ -104,7 +104,7 @@ class PropertySearch:
         if quantity.of == "probabilities":
             kind = ProbabilitySearch
         size = 1.0 if quantity.of == "probabilities" else float(np.abs(self.outputs).max())
-        resolution = 0.0 if quantity.per_distance else RESOLUTION * max(size, 1e-30)
+        resolution = RESOLUTION * max(size, 1e-30) / (epsilon if quantity.per_distance else 1.0)
         return kind(
             self.classifier,
             self.instance,

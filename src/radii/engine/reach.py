@@ -19,7 +19,7 @@ from radii.bounds.bound import bound
 from radii.bounds.region import Region
 from radii.bounds.rounding import proving
 from radii.engine.budget import Meter
-from radii.engine.output_rows import OutputRows, spec_rows
+from radii.engine.output_rows import OutputRows, lowered_outputs, spec_rows
 from radii.engine.radius_search import RadiusSearch
 from radii.models.classifier import Classifier
 from radii.problem import Instance, Norm, Reason
@@ -123,12 +123,12 @@ class ReachSearch:
 
     def _root(self) -> float:
         """The quantity's greatest value by linear bounds alone."""
-        rows = self.rows(0.0)
+        # The outputs themselves: rows of one threshold may leave out what cut outputs cannot reach.
+        rows, offsets = torch.tensor(-self.quantity.coefficients), torch.tensor(self.quantity.offsets)
         region = self.region(self.epsilon)
-        net = bound(rows.graph, region)
-        a, c = net.best_margins(rows.rows[None])
-        least = region.lowest(a, c - rows.shift)[0]
-        self.meter.nodes += len(rows.rows)
+        a, c = bound(lowered_outputs(self.classifier), region).best_margins(rows[None])
+        least = region.lowest(a, c - offsets)[0]
+        self.meter.nodes += len(rows)
         top = float((-least).max()) if len(least) else -math.inf
         return max(top, self.start) / self.quantity.inside if math.isfinite(top) else math.inf
 
