@@ -25,7 +25,7 @@ from radii.decide import Budget, Decider
 from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.models.load import load_classifier as load_classifier
-from radii.problem import Instance, Norm, Radius, Reach
+from radii.problem import Instance, Norm, Property, Radius, Reach
 from radii.problem.property import measured
 from radii.report.distribution import Distribution
 from radii.runners import ProcessRunner, Runner
@@ -75,8 +75,6 @@ def reach(
     >>> found.status, found.lower <= found.upper
     (<ReachStatus.CLOSED: 'closed'>, True)
     """
-    from radii.engine.native import Native
-
     classifier, asked = load_classifier(net), measured(property)
     if y is None and asked.needs_label:
         raise InputError(f"reach: expected a class y for the property {asked.kind}, got none")
@@ -84,8 +82,29 @@ def reach(
     classifier.check_inputs(values, None if y is None else [y])
     instance = Instance(values.reshape(classifier.input_shape), 0 if y is None else y)
     budget = Budget(seconds=seconds, nodes=nodes)
-    size = check_epsilon(epsilon)
-    return Native(seed=seed).reach(classifier, [instance], asked, Norm.of(norm), size, budget, tolerance=tolerance)[0]
+    return next(reaches(classifier, [instance], asked, Norm.of(norm), epsilon, budget, tolerance, seed))
+
+
+def reaches(
+    classifier: Classifier,
+    instances: Sequence[Instance],
+    property: Property,
+    norm: Norm,
+    epsilon: float | str,
+    budget: Budget,
+    tolerance: float,
+    seed: int,
+) -> Iterator[Reach]:
+    """The reach of one instance after the other; what cannot be asked is refused before the first."""
+    from radii.engine.native import Native
+    from radii.verifiers.support import refuse_unsupported
+
+    native, size = Native(seed=seed), check_epsilon(epsilon)
+    refuse_unsupported(native, classifier, property, norm, direct=True)
+    for instance in instances:
+        property.quantity(classifier.classes, instance.label, np.zeros(classifier.classes))
+    for instance in instances:
+        yield native.reach(classifier, [instance], property, norm, size, budget, tolerance=tolerance)[0]
 
 
 def distribution(

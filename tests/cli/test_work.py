@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cli.command import radii
+from tests.cli.command import radii, refused_here
 
 from radii.cli.main import run
 
@@ -55,6 +55,38 @@ def test_radius_as_a_table(capfd: pytest.CaptureFixture[str]) -> None:
     assert lines[0] == "mnist5k-standard on mnist5k test, classification:target=7, l2"
     assert lines[1].split()[:3] == ["index", "label", "prediction"]
     assert [line.split()[0] for line in lines[2:]] == ["1", "4"]
+
+
+REACH = ["reach", "zoo:mnist5k-standard", "--data", "mnist5k", "--eps", "0.01", "--seconds", "1"]
+
+
+def test_reach_as_a_table_and_as_json(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run([*REACH, "--index", "0,2"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    where = "mnist5k-standard on mnist5k test, linf, ε = 0.01"
+    assert lines[0] == f"{where}: standard, the largest value in the ball (unit: output)"
+    assert lines[1].split() == ["index", "label", "prediction", "witnessed", "proven", "gap", "status", "cpu_seconds"]
+    assert [line.split()[0] for line in lines[2:]] == ["0", "2"]
+    assert run([*REACH, "--index", "2", "--property", "strong:on=probability", "--json"]) == 0
+    (row,) = json.loads(capfd.readouterr().out)
+    assert (row["property"], row["epsilon"], row["index"], row["least"]) == ("strong:on=probability", 0.01, 2, True)
+    assert 0 < row["proven"] <= row["witnessed"] < row["start"] <= 1
+    assert row["gap"] == pytest.approx(row["witnessed"] - row["proven"])
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--eps", "0"], "--eps: expected a number above 0"),
+        (["--property", "standrd"], "did you mean 'standard'?"),
+        (["--property", "probability:gamma=2"], "gamma"),
+        (["--tolerance", "-1"], "--tolerance: expected a number above 0"),
+        (["--index", "5000"], "--index: expected positions"),
+        (["--norm", "l3"], "norm: expected one of linf, l2, l1"),
+    ],
+)
+def test_reach_refuses_bad_input(words: list[str], line: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert line in refused_here(capfd, *REACH, *words)
 
 
 def test_radius_on_a_grid_by_another_verifier(capfd: pytest.CaptureFixture[str]) -> None:

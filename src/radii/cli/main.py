@@ -24,6 +24,7 @@ from radii.errors import InputError, RadiiError, StoreError
 COMMANDS = {
     "demo": "demo",
     "radius": "radius",
+    "reach": "reach",
     "run": "run",
     "status": "status",
     "export": "export",

@@ -1,0 +1,120 @@
+"""`radii reach`: how far the outputs of one input, or of a few, can move within ε."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from radii._check import number
+from radii.cli.console import counted, emit_json, note, partial, stoppable, table
+from radii.cli.options import DataOption, data_options, domain_of, positions, preprocessing, sizes
+
+if TYPE_CHECKING:
+    from radii.problem import Instance, Property, Reach
+
+_SHOWN = ("index", "label", "prediction", "witnessed", "proven", "gap", "status", "cpu_seconds")
+
+
+def reach(
+    model: Annotated[str, typer.Argument(help="ONNX file, or zoo:NAME for a network that comes with radii.")],
+    data: Annotated[str, typer.Option(help="Data set by name (see radii datasets), or a file or folder.")],
+    eps: Annotated[str, typer.Option(help="Size of the ball, such as 0.02 or 8/255.")],
+    index: Annotated[str, typer.Option(help="Position in the split: 7, or 0:10, or 3,5,8.")] = "0",
+    property: Annotated[
+        str,
+        typer.Option(
+            help="standard: largest output change; lipschitz: largest slope; probability: largest change of a softmax "
+            "probability; strong: least output of the label; strong:on=probability: its least probability."
+        ),
+    ] = "standard",
+    root: Annotated[Path | None, typer.Option(help="Folder of the data set's files.")] = None,
+    split: Annotated[str | None, typer.Option(help="Split of the data set; test unless given.")] = None,
+    option: DataOption = None,
+    norm: Annotated[str, typer.Option(help="linf, l2 or l1.")] = "linf",
+    seconds: Annotated[float, typer.Option(help="CPU seconds for each input.")] = 60.0,
+    tolerance: Annotated[
+        str, typer.Option(help="The gap that counts as closed, as a share of what is proven.")
+    ] = "0.02",
+    mean: Annotated[str | None, typer.Option(help="Preprocessing: mean, or one per channel: 0.49,0.48,0.45.")] = None,
+    std: Annotated[str | None, typer.Option(help="Preprocessing: standard deviation, like --mean.")] = None,
+    input_shape: Annotated[
+        str | None, typer.Option(help="Shape of one input where the file leaves it open: 1,28,28.")
+    ] = None,
+    domain: Annotated[str, typer.Option(help="Values inputs can take, LOW,HIGH or none.")] = "0,1",
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, one object per input.")] = False,
+) -> int:
+    """How far can the outputs move while the input moves by at most ε?
+
+    \b
+    Example:
+      radii reach zoo:mnist5k-standard --data mnist5k --index 0:3 --eps 0.01 --property standard --seconds 2
+      radii reach zoo:mnist5k-standard --data mnist5k --eps 0.01 --property strong:on=probability --seconds 2
+    """
+    from radii import api
+    from radii.decide import Budget
+    from radii.problem import Norm
+    from radii.problem.property import measured
+
+    asked, size, ball = measured(property, "--property"), number(eps, "--eps", low=0.0, strict=True), Norm.of(norm)
+    share, budget = number(tolerance, "--tolerance", low=0.0, strict=True), Budget(seconds=seconds)
+    shape = None if input_shape is None else sizes(input_shape, "--input-shape")
+    net = api.load_classifier(
+        model, preprocessing=preprocessing(mean, std), domain=domain_of(domain), input_shape=shape
+    )
+    whole = api.load_dataset(data, split=split, root=root, **data_options(option))
+    chosen = whole[positions(index, whole)]
+    net.check_inputs(chosen.x, chosen.y if asked.needs_label else None)
+    for line in (*net.alarms, *chosen.alarms):
+        note(f"alarm: {line}")
+    told: dict[str, Any] = {
+        "classifier": net.name,
+        "dataset": chosen.name,
+        "split": chosen.split,
+        "property": _said(asked),
+    }
+    told |= {"norm": ball.name, "epsilon": size, "seed": seed}
+    rows: list[dict[str, Any]] = []
+    with stoppable() as ending:
+        found = api.reaches(net, chosen.instances, asked, ball, size, budget, share, seed)
+        for instance, one in zip(chosen.instances, found):
+            rows.append(told | _row(instance, one))
+            if one.note:
+                note(f"input {instance.index}: {one.note}")
+    if json:
+        emit_json(rows)
+    elif rows:
+        end, unit = "least" if rows[0]["least"] else "largest", rows[0]["unit"]
+        where = f"{net.name} on {chosen.name} {chosen.split}, {ball.name}, ε = {size:g}"
+        typer.echo(f"{where}: {_said(asked)}, the {end} value in the ball (unit: {unit})")
+        typer.echo(table(_SHOWN, [[row[key] for key in _SHOWN] for row in rows]))
+    return partial(f"{len(rows)} of {counted(len(chosen), 'input')} done", None) if ending.stopped else 0
+
+
+def _said(property: Property) -> str:
+    """The property without its threshold, which a reach does not ask about."""
+    from radii.problem.property import parameters, printed
+
+    return printed(property.kind, {k: v for k, v in parameters(property).items() if k != type(property).threshold})
+
+
+def _row(instance: Instance, found: Reach) -> dict[str, Any]:
+    """One reach by its columns; an absent end is None."""
+    return {
+        "index": instance.index,
+        "label": instance.label,
+        "prediction": found.prediction,
+        "least": found.least,
+        "start": found.start,
+        "witnessed": found.witnessed,
+        "proven": found.proven,
+        "gap": found.gap,
+        "unit": found.unit,
+        "status": found.status.value,
+        "cpu_seconds": found.cost.cpu_seconds,
+        "wall_seconds": found.cost.wall_seconds,
+        "nodes": found.cost.nodes,
+        "note": found.note,
+    }
