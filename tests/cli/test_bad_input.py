@@ -92,7 +92,7 @@ def test_empty_or_impossible_selection(data: Path, index: str, capfd: pytest.Cap
         (["--seconds", "0"], "budget seconds: expected a number above 0"),
         (["--verifier", "nativ"], "did you mean 'native'?"),
         (["--domain", "1,0"], "domain: expected low < high"),
-        (["--mean", "0.1,0.2"], "expected one value per channel of the input 1x28x28, got 2 values"),
+        (["--mean", "0.1,0.2", "--std", "1,1"], "expected one value per channel of the input 1x28x28, got 2 values"),
     ],
 )
 def test_option_values(data: Path, words: list[str], expected: str, capfd: pytest.CaptureFixture[str]) -> None:
