@@ -49,7 +49,7 @@ def test_texts() -> None:
         ("strng:1", "did you mean 'strong'?"),
         ("", "expected a kind among classification, strong"),
         ("standard", "expected delta for kind standard, got none"),
-        ("standard:1,2", "expected at most 1 values for kind standard"),
+        ("standard:1,linf,3", "expected at most 2 values for kind standard"),
         ("standard:delta=1,delta=2", "expected delta once"),
         ("standard:dleta=1", "did you mean 'delta'?"),
         ("standard:delta=much", "property delta: expected a number, got 'much'"),

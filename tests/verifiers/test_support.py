@@ -57,8 +57,11 @@ def test_every_operator_is_known_by_name() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"property": {"kind": "standard", "delta": 0.5}}, ("got native", "standard speaks of outputs", "milp")),
-        ({"property": "lipschitz:3"}, ("got native", "no verifier that is here takes it")),
+        (
+            {"property": {"kind": "standard", "delta": 0.5}, "verifier": "envelope"},
+            ("got envelope", "standard speaks of outputs", "native"),
+        ),
+        ({"property": "lipschitz:3", "verifier": "milp"}, ("got milp", "lipschitz speaks of distance", "native")),
         ({"norm": "l2", "verifier": "milp"}, ("not l2", "use verifier native or envelope")),
     ],
 )

@@ -200,6 +200,11 @@ class Rows(Property):
                 raise InputError(f"bounds: expected {len(rows)}, one per row, got {len(bounds)}")
             object.__setattr__(self, "bounds", bounds)
 
+    @classmethod
+    def example(cls) -> Self:
+        """One property of the kind, for networks of three outputs."""
+        return cls(((1.0, -1.0, 0.0),))
+
     def quantity(self, classes: int, label: int, reference: Any = None) -> Quantity:
         """The least of rows @ outputs − bounds."""
         if len(self.rows[0]) != classes:
