@@ -12,7 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from radii.api import distribution, load_classifier, load_dataset, radius, reach
+    from radii.api import distribution, load_classifier, load_dataset, measures, radius, reach
     from radii.data import Dataset
     from radii.decide import Budget, replay
     from radii.errors import InputError, RadiiError
@@ -70,13 +70,14 @@ __all__ = [
     "distribution",
     "load_classifier",
     "load_dataset",
+    "measures",
     "radius",
     "reach",
     "replay",
 ]
 
 _HOME = {
-    **dict.fromkeys(("distribution", "load_classifier", "load_dataset", "radius", "reach"), "radii.api"),
+    **dict.fromkeys(("distribution", "load_classifier", "load_dataset", "measures", "radius", "reach"), "radii.api"),
     **dict.fromkeys(("Budget", "replay"), "radii.decide"),
     **dict.fromkeys(("InputError", "RadiiError"), "radii.errors"),
     "Classifier": "radii.models.classifier",

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from radii._check import epsilon as check_epsilon
-from radii._check import whole
+from radii._check import number, whole
 from radii.data import Dataset
 from radii.data import load_dataset as load_dataset
 from radii.decide import Budget, Decider
@@ -26,13 +26,16 @@ from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.models.load import load_classifier as load_classifier
 from radii.problem import Instance, Norm, Property, Radius, Reach
-from radii.problem.property import measured
+from radii.problem.property import known_property, measured
 from radii.report.distribution import Distribution
 from radii.runners import ProcessRunner, Runner
 from radii.store import Store, open_store
 from radii.study.ask import Ask, Options
 from radii.study.measure import Measurement
 from radii.study.progress import shown
+
+if TYPE_CHECKING:
+    from radii.study.measures import Measures
 
 Progress = Callable[[int, int, Radius], None]
 
@@ -105,6 +108,54 @@ def reaches(
         property.quantity(classifier.classes, instance.label, np.zeros(classifier.classes))
     for instance in instances:
         yield native.reach(classifier, [instance], property, norm, size, budget, tolerance=tolerance)[0]
+
+
+def measures(
+    net: Any,
+    data: Any,
+    *,
+    epsilon: float | str,
+    properties: Sequence[Any] = ("classification", "standard:10", "lipschitz:10"),
+    norm: str = "linf",
+    seconds: float | None = 10.0,
+    steps: int = 40,
+    restarts: int = 3,
+    samples: int = 100,
+    confidence: float = 0.95,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Measures:
+    """The satisfaction, security and accuracy of properties on a data set, also per class.
+
+    Satisfaction is proven by the native verifier within `seconds` of CPU time per input and property; security is that
+    against projected gradient ascent with `steps` and `restarts` per row of the property's quantity; accuracy counts
+    `samples` points per ball, with a Clopper–Pearson interval of `confidence`.
+
+    >>> import radii
+    >>> net, data = radii.load_classifier("zoo:mnist5k-standard"), radii.load_dataset("mnist5k", split="test")
+    >>> found = radii.measures(net, data[:4], epsilon=0.01, properties=[radii.Standard(10)])
+    >>> found.rows[0].proven <= found.rows[0].security
+    True
+    """
+    from radii.attacks.reach import Ascent
+    from radii.study.measures import Measures, Settings, take_measures
+
+    if isinstance(properties, (str, Property)):
+        properties = [properties]
+    asked = list(dict.fromkeys(known_property(one) for one in properties))
+    classifier, chosen = load_classifier(net), dataset(data)
+    classifier.check_inputs(chosen.x, chosen.y if any(one.needs_label for one in asked) else None)
+    settings = Settings(
+        number(epsilon, "epsilon", low=0.0, strict=True),
+        Norm.of(norm),
+        Budget(seconds=seconds),
+        Ascent(whole(steps, "steps", low=1), whole(restarts, "restarts", low=1)),
+        whole(samples, "samples", low=1),
+        number(confidence, "confidence", low=0.0, high=1.0, strict=True),
+        whole(seed, "seed"),
+    )
+    found = take_measures(classifier, chosen.instances, asked, settings, progress)
+    return Measures(classifier.name, f"{chosen.name} {chosen.split}", settings, tuple(found))
 
 
 def distribution(

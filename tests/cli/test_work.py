@@ -89,6 +89,22 @@ def test_reach_refuses_bad_input(words: list[str], line: str, capfd: pytest.Capt
     assert line in refused_here(capfd, *REACH, *words)
 
 
+def test_properties_explains_and_measures(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["properties"]) == 0
+    said = capfd.readouterr().out
+    assert all(word in said for word in ("classification", "standard:delta=10", "lipschitz:constant=10", "Use "))
+    words = ["properties", "zoo:mnist5k-adversarial", "--data", "mnist5k", "--index", "0,2", "--eps", "0.01"]
+    words += ["--property", "standard:10", "--property", "strong:eta=0.4,on=probability", "--seconds", "1"]
+    assert run([*words, "--samples", "20", "--json"]) == 0
+    out, err = capfd.readouterr()
+    first, second = json.loads(out)
+    assert (first["property"], first["inputs"], first["proven"], first["accuracy"]) == ("standard:delta=10", 2, 1, 1)
+    assert second["proven"] <= second["not_refuted"] <= second["security"]
+    assert "only above 1/2 does it imply classification" in err
+    assert "--eps: expected it beside networks" in refused_here(capfd, *words[:4])
+    assert "expected networks" in refused_here(capfd, "properties", "--eps", "0.1")
+
+
 def test_radius_on_a_grid_by_another_verifier(capfd: pytest.CaptureFixture[str]) -> None:
     assert run([*WORDS, "--json", "--verifier", "attack", "--grid", "0.01:0.1:0.01"]) == 0
     for row in json.loads(capfd.readouterr().out):

@@ -37,6 +37,7 @@ COMMANDS = {
     "verify": "verify",
     "supports": "supports",
     "store": "store",
+    "properties": "properties",
     "verifiers": "verifiers",
     "attacks": "attacks",
     "datasets": "datasets",

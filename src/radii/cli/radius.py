@@ -62,6 +62,8 @@ def radius(
     from radii.study.progress import shown
 
     prop = property_of(property, target)
+    if prop.caution:
+        note(f"note: {prop.caution}")
     shape = None if input_shape is None else sizes(input_shape, "--input-shape")
     net = api.load_classifier(
         model, preprocessing=preprocessing(mean, std), domain=domain_of(domain), input_shape=shape

@@ -94,6 +94,15 @@ class StrongClassification(Property):
     def speaks_of(self) -> str:  # type: ignore[override]
         return "outputs" if self.on == "output" else "probabilities"
 
+    @property
+    def caution(self) -> str:
+        if self.on == "output" or self.eta > 0.5:
+            return ""
+        return (
+            f"{self}: a probability above {self.eta:g} does not keep the label on top, another class may have more; "
+            "only above 1/2 does it imply classification"
+        )
+
     def quantity(self, classes: int, label: int, reference: Any = None) -> Quantity:
         """The label's output or probability, of which the least value counts."""
         row = -np.eye(classes)[[_class(label, classes)]]

@@ -68,6 +68,11 @@ class Property(ABC):
         """Raises `InputError` where the property cannot be asked of an input with that label."""
         self.violations(classes, label, np.zeros(classes))
 
+    @property
+    def caution(self) -> str:
+        """What the property does not mean although people may read it so; empty where there is nothing to say."""
+        return ""
+
     def asks(self, label: int) -> bool:
         """Whether there is something to ask of inputs with that label; a study leaves the others out."""
         return True
