@@ -98,7 +98,7 @@ def test_a_property_of_ones_own(tmp_path: Path, kind: Any, capfd: pytest.Capture
     assert "did you mean 'combination'?" in refused_here(capfd, *words, "--property", "combinatoin:[1,0,0]")
     assert "did you mean 'bound'?" in refused_here(capfd, *words, "--property", "combination:[1,0,0],buond=1")
     grid = ("--grid", "0.1:0.2:0.1", "--verifier", "bounds")
-    assert "use verifier milp" in refused_here(capfd, *words[:-2], "--property", text, *grid)
+    assert "use verifier native" in refused_here(capfd, *words[:-2], "--property", text, *grid)
 
     # YAML: the study finds what the command has stored, so both say the same to the last digit.
     body = {"name": "own", "classifiers": ["net.onnx"], "data": "points.npz", "verifier": "milp"}
