@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from radii._files import regular
 from radii.errors import FormatError, InputError
 from radii.report.arrays import rows_of
 from radii.report.content import Series, grouped
@@ -51,11 +53,14 @@ def sheet_series(path: str | Path, where: Selection | None = None) -> list[Serie
 
 
 def _header(path: str | Path) -> list[str]:
-    try:
-        with open(path, newline="", encoding="utf-8") as file:
-            return next(csv.reader(file), [])
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: expected a readable CSV file, got {error}") from None
+    def fail(said: str) -> InputError:
+        return InputError(f"{path}: {said}")
+
+    with regular(Path(path), "a CSV file", fail) as (stream, _):
+        try:
+            return next(csv.reader(io.TextIOWrapper(stream, encoding="utf-8", newline="")), [])
+        except (OSError, UnicodeDecodeError, csv.Error) as error:
+            raise fail(f"expected a readable CSV file, got {error}") from None
 
 
 def _exported(path: str | Path) -> pd.DataFrame:
