@@ -39,7 +39,7 @@ def test_a_budget_of_nodes_has_no_clock() -> None:
         ({"search": {"method": "direct", "grid": {"start": 0}}}, "expected no grid"),
         ({"search": {"method": "kbinary"}}, "expected a grid"),
         ({"property": {"kind": "strong"}}, "expected eta"),
-        ({"property": {"kind": "strong", "eta": 0.5, "target": 3}}, "expected eta for kind strong, got 'target'"),
+        ({"property": {"kind": "strong", "eta": 0.5, "target": 3}}, "expected eta, on for kind strong, got 'target'"),
         ({"property": {"kind": "lipschits"}}, "did you mean 'lipschitz'?"),
         ({"property": {"kind": "standard", "detla": 1}}, "did you mean 'delta'?"),
         ({"property": {"kind": "standard", "delta": 0}}, "delta: expected a number above 0"),

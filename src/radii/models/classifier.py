@@ -85,15 +85,18 @@ class Classifier:
         found: T = self._derived[key]
         return found
 
-    @property
+    @cached_property
     def dtype(self) -> np.dtype[Any]:
         """The floats that the file takes, float32 or float64: witnesses are found and replayed in them."""
-        return np.dtype(self.graph.takes)
+        try:
+            return np.dtype(self.graph.takes)
+        except UnsupportedOperator:  # what radii cannot read, others may still run
+            return self._runtime.takes
 
     @property
     def torch_dtype(self) -> torch.dtype:
         """The same for torch."""
-        return torch.float64 if self.graph.takes == "float64" else torch.float32
+        return torch.float64 if self.dtype == np.float64 else torch.float32
 
     @cached_property
     def operators(self) -> tuple[str, ...]:

@@ -38,12 +38,15 @@ class Runtime:
         except Exception as error:  # onnxruntime raises a dozen private types
             raise ModelError(f"onnxruntime cannot load the network: {_first_line(error)}") from error
 
+    @property
+    def takes(self) -> np.dtype[Any]:
+        """The floats of the model's input."""
+        return np.dtype(np.float64 if self._session.get_inputs()[0].type == "tensor(double)" else np.float32)
+
     def __call__(self, x: NDArray[Any]) -> NDArray[np.floating[Any]]:
         """The outputs of a batch (already preprocessed), each flattened, in the precision that the model gives them."""
-        entry = self._session.get_inputs()[0]
-        dims = entry.shape
-        dtype = np.float64 if entry.type == "tensor(double)" else np.float32
-        values = np.ascontiguousarray(x, dtype=dtype)
+        dims = self._session.get_inputs()[0].shape
+        values = np.ascontiguousarray(x, dtype=self.takes)
         if self._single is None:
             self._single = len(dims) != values.ndim or isinstance(dims[0], int)
         if not self._single and len(values) > 1:
