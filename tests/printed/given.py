@@ -124,3 +124,7 @@ def _vnnlib() -> dict[str, Any]:
     from radii.problem import Query
 
     return {"net": _net(), "query": Query(_digits()[0], 0.05)}
+
+
+# Commands that a page itself shows how to add.
+OWN = {("docs/extending.md", "radii shape")}
