@@ -114,6 +114,7 @@ def perform(blocks: list[Block], page: str, monkeypatch: pytest.MonkeyPatch) -> 
 RUN = [page for page in PAGES if extract.blocks(page) and name_of(page) not in given.PAGES]
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of packages that pages use, such as foolbox
 @pytest.mark.parametrize("page", RUN, ids=map(name_of, RUN))
 def test_a_page(page: Path, here: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     perform(extract.blocks(page), name_of(page), monkeypatch)

@@ -58,7 +58,8 @@ def _header(path: str | Path) -> list[str]:
 
     with regular(Path(path), "a CSV file", fail) as (stream, _):
         try:
-            return next(csv.reader(io.TextIOWrapper(stream, encoding="utf-8", newline="")), [])
+            with io.TextIOWrapper(stream, encoding="utf-8", newline="") as text:
+                return next(csv.reader(text), [])
         except (OSError, UnicodeDecodeError, csv.Error) as error:
             raise fail(f"expected a readable CSV file, got {error}") from None
 
