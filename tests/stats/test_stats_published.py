@@ -116,7 +116,7 @@ def test_checked_reading_drops_what_an_attack_refutes() -> None:
 
 
 def test_bad_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="readable file"):
+    with pytest.raises(InputError, match="a path where nothing is"):
         read_published(tmp_path / "none.csv")
     (tmp_path / "a.csv").write_text("x,y\n1,2\n")
     with pytest.raises(FormatError, match="columns"):
