@@ -64,8 +64,9 @@ def query_text(
             f"VNN-LIB: expected norm linf, got {query.norm.name}: VNN-LIB gives every input its own interval, "
             f"and an {query.norm.name.upper()} ball is not such a box; use a verifier with this norm instead of a file"
         )
+    _refuse(query.property, query.property.speaks_of)
     spec = query.property.violations(classes, query.instance.label, reference)
-    _refuse(query.property, spec)
+    _refuse(query.property, "a norm" if spec.judge is not None else "outputs")
     center = query.instance.x.ravel().tolist()
     low = [exact(domain.low) if c - query.epsilon < domain.low else exact_sum(c, -query.epsilon) for c in center]
     high = [exact(domain.high) if c + query.epsilon > domain.high else exact_sum(c, query.epsilon) for c in center]
@@ -73,18 +74,19 @@ def query_text(
     return "\n".join(_lines([(low, high, spec)], layout, note)) + "\n"
 
 
-def _refuse(property: Property, spec: OutputSpec) -> None:
+_NOT_LINEAR = {
+    "distance": "a slope divides by the distance moved, and VNN-LIB has no norm of the inputs",
+    "probabilities": "probabilities are a softmax of the outputs, which is not linear",
+    "a norm": "an L1 or L2 norm of the outputs is not linear",
+}
+
+
+def _refuse(property: Property, subject: str) -> None:
     """Raises `InputError` for what VNN-LIB, which compares linear functions of inputs and outputs, cannot say."""
-    why = ""
-    if spec.by_distance:
-        why = "a slope divides by the distance moved, and VNN-LIB has no norm of the inputs"
-    elif spec.of == "probabilities":
-        why = "probabilities are a softmax of the outputs, which is not linear"
-    elif spec.judge is not None:
-        why = "an L1 or L2 norm of the outputs is not linear"
-    if why:
+    if subject in _NOT_LINEAR:
         raise InputError(
-            f"VNN-LIB: expected linear conditions on the outputs, got {property}: {why}; use verifier native"
+            f"VNN-LIB: expected linear conditions on the outputs, got {property}: {_NOT_LINEAR[subject]}; "
+            "use verifier native"
         )
 
 
