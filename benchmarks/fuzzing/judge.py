@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -18,7 +17,7 @@ from fuzzing.oracle import Goal, Runtime, refuted, refuted_deployed, worst
 from fuzzing.planted import lowest_linear
 from fuzzing.regions import Region
 from radii.decide import Budget
-from radii.errors import Contradiction, RadiiError
+from radii.errors import RadiiError
 from radii.evidence import check
 from radii.problem import Classification, Clause, Instance, OutputSpec, Radius, SpecQuery, Status, Verdict
 from radii.verifiers.catalogue import make
@@ -60,36 +59,30 @@ def _model(network: Any) -> Any:
 
 
 def _measured(case: RadiusCase, net: Any, row: Row) -> list[Radius | None]:
-    """The radii of all inputs at once; input by input where a contradiction stops that."""
+    """The radii of all inputs at once; None where a contradiction or a crash stopped one."""
     decider: Any = make({"name": "native", "effort": "fast", "arithmetic": case.arithmetic, "evidence": case.evidence})
     instances = [Instance(x.astype(np.float32).reshape(net.input_shape), y) for x, y in zip(case.x, case.labels)]
 
-    def ask(some: Sequence[Instance]) -> list[Radius]:
+    def ask() -> list[Radius]:
         found: list[Radius] = decider.measure(
-            net, some, Classification(case.target), radii.problem.Norm.of(case.norm),
+            net, instances, Classification(case.target), radii.problem.Norm.of(case.norm),
             Budget(seconds=None, nodes=case.nodes), tolerance=case.tolerance, limit=case.limit,
         )  # fmt: skip
         return found
 
     try:
-        return list(ask(instances))
-    except Contradiction:
-        pass
+        found = ask()
     except RadiiError as error:
         row["refused"] = str(error)[:200]
         return []
     except Exception as error:
         row["violations"].append({"what": f"crash: {type(error).__name__}: {error}"})
         return [None] * len(instances)
-    results: list[Radius | None] = []
-    for place, instance in enumerate(instances):
-        try:
-            results += ask([instance])
-        except Contradiction as error:
-            results.append(None)
-            row.setdefault("alarms", []).append(str(error)[:200])
-            row["violations"] += _alarm(case, place, str(error))
-    return results
+    for place, radius in enumerate(found):
+        if radius.alarm:
+            row.setdefault("alarms", []).append(radius.alarm[:200])
+            row["violations"] += _alarm(case, place, radius.alarm)
+    return [None if radius.alarm else radius for radius in found]
 
 
 def _alarm(case: RadiusCase, place: int, text: str) -> list[Row]:

@@ -14,6 +14,7 @@ import numpy as np
 from fuzzing.build import Array, Network, Step
 
 CELLS = 600  # corners of this many cells are looked at, per polygon
+CUTS = 20 * CELLS  # rounding can leave a bend inside a sliver however often it is cut: then the polygon is given up
 NEAR = 1e-13  # of the largest value: nearer to a bend than this is on it
 
 
@@ -25,8 +26,9 @@ def corners(network: Network, polygon: Array, after: tuple[Step, ...] = ()) -> I
     steps = (*network.steps, *after)
     uses = {name: i for i, step in enumerate(steps) for name in step.inputs}
     start = {"x": polygon.reshape(len(polygon), *network.shape)}
-    stack, cells = [(0, start, polygon)], 0
-    while stack and cells < CELLS:
+    stack, cells, cuts = [(0, start, polygon)], 0, 0
+    while stack and cells < CELLS and cuts < CUTS:
+        cuts += 1
         at, values, points = stack.pop()
         while at < len(steps):
             step = steps[at]
@@ -47,8 +49,10 @@ def _parts(step: Step, values: dict[str, Array]) -> list[Array] | None:
     """The two sides of the first bend inside a cell, as mixtures of its corners; None when there is no such bend."""
     if step.bends is None:
         return None
-    heights = step.bends(values[step.inputs[0]])
-    size = np.abs(heights).max(0)
+    value = values[step.inputs[0]]
+    heights = step.bends(value)
+    # Heights of a pooling are differences of values, and carry the rounding of those.
+    size = np.maximum(np.abs(heights).max(0), np.abs(value).max())
     inside = (heights.min(0) < -NEAR * size) & (heights.max(0) > NEAR * size) & np.isfinite(size)
     if not inside.any():
         return None

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radii._check import byte_size, number, whole
+from radii._cpu import cpu_seconds
+from radii._torch import torch
 from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.models.graph import AFFINE
@@ -49,13 +51,13 @@ class Clock:
     """CPU and wall seconds of this process since the clock was made."""
 
     def __init__(self) -> None:
-        self._cpu = time.process_time()
+        self._cpu = cpu_seconds()
         self._wall = time.perf_counter()
 
     @property
     def cpu(self) -> float:
         """CPU seconds so far."""
-        return time.process_time() - self._cpu
+        return cpu_seconds() - self._cpu
 
     @property
     def wall(self) -> float:
@@ -203,8 +205,6 @@ def values_of(classifier: Classifier, of: str, outputs: Any) -> NDArray[np.float
 
 def _steep(classifier: Classifier, query: Query, value: Any, distance: float) -> bool:
     """Whether a slope stands in float64 too: near the centre a difference of rounded outputs is mostly rounding."""
-    import torch
-
     pair = torch.from_numpy(np.stack([query.instance.x, value]).astype(np.float64))
     with torch.no_grad():
         center, there = classifier.logits(pair).numpy()

@@ -9,6 +9,7 @@
     │   └── ToolMissing       an optional package or program is not installed; carries the install line
     ├── StoreError            the result store cannot be opened, read or written (exit code 2)
     ├── RunnerError           the processes that do the work cannot be started or kept (exit code 3)
+    ├── TrainingError         a training run diverged or cannot be kept; says what is left (exit code 3)
     ├── WitnessError          a claimed counterexample did not replay
     └── Contradiction         a proof and a witness cannot both be right
 
@@ -67,6 +68,10 @@ class StoreError(RadiiError):
 
 class RunnerError(RadiiError):
     """The processes that do the work cannot be started or kept; what was finished before stays."""
+
+
+class TrainingError(RadiiError):
+    """A training run diverged or its checkpoint cannot be written; the last good one stays."""
 
 
 class WitnessError(RadiiError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.bounds.balls import DOMAINS, NORMS, points, region
 
+from radii.bounds.bound import bound, ends
 from radii.bounds.intermediate import bound_root
 from radii.bounds.interval import enclose
 from radii.bounds.lowering import lower
@@ -16,7 +19,7 @@ from radii.engine.condensed import condense, objectives
 from radii.engine.cutting import refine
 from radii.engine.slopes import climb
 from radii.engine.subproblem import Problem
-from radii.models.operators import Affine, Relu
+from radii.models.operators import Affine, Relu, Tanh
 from radii.testing import KINDS, random_instance, random_network
 
 SLACK = 1e-11  # rounding of the network's own float64 evaluation at the samples
@@ -126,3 +129,23 @@ def test_lowered_networks_keep_relu_only():
     for kind in KINDS:
         operators = [n.operator for n in lower(random_network(0, kind).graph).nodes[1:]]
         assert all(isinstance(o, (Affine, Relu)) for o in operators)
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+def test_bounds_that_must_hurry_hold_and_are_looser(smooth):
+    """Once the time is up no layer is bounded backwards, which is what takes long on deep networks."""
+    _, _, graph, ball, x, values = setting(3, "dense", "linf", None)
+    if smooth:
+        nodes = [replace(n, operator=Tanh()) if isinstance(n.operator, Relu) else n for n in graph.nodes]
+        graph = replace(graph, nodes=tuple(nodes))
+        values = graph.values(x.reshape(-1, *graph.input_shape))
+    unit = torch.eye(graph.nodes[-1].size, dtype=torch.float64)[None]
+    found = []
+    for go_on in (True, False):
+        net = bound(graph, ball, go_on=lambda go_on=go_on: go_on)
+        linear = net.margins(unit)
+        lowest = ball.lowest(linear.a, linear.shifted())[0]
+        assert bool((lowest <= values[-1].flatten(1).amin(0) + SLACK).all())
+        low, high = ends(net)
+        found.append(float((high - low).sum()))
+    assert found[1] > found[0]

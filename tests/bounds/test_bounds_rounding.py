@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.bounds.balls import dense_graph, exact_curves, least, region
 
-from radii.bounds.backward import Lines, backward
+from radii.bounds.activations import ReluLines
+from radii.bounds.backward import backward
 from radii.bounds.intermediate import bound_root
 from radii.bounds.lowering import lower
 from radii.bounds.rounding import gamma, outward, proving
@@ -163,7 +164,7 @@ def test_gamma_is_at_least_highams_and_refuses_what_it_cannot_bound():
 @given(st.floats(-1e20, -1e-20), st.floats(1e-20, 1e20))
 @settings(max_examples=80)
 def test_upper_lines_are_above_relu_at_both_ends(low, high):
-    lines = Lines.of(torch.tensor([[low]], dtype=torch.float64), torch.tensor([[high]], dtype=torch.float64))
+    lines = ReluLines.of(torch.tensor([[low]], dtype=torch.float64), torch.tensor([[high]], dtype=torch.float64))
     slope, offset = Fraction(float(lines.slope_high)), Fraction(float(lines.offset))
     assert slope * Fraction(low) + offset >= 0
     assert slope * Fraction(high) + offset >= Fraction(high)
@@ -173,7 +174,7 @@ def test_upper_lines_are_above_relu_at_both_ends(low, high):
     ("low", "high"), [(math.nan, math.nan), (-math.inf, math.inf), (math.nan, 1.0), (-1.0, math.nan)]
 )
 def test_ends_that_are_no_numbers_never_make_a_neuron_stable(low, high):
-    lines = Lines.of(torch.tensor([[low]], dtype=torch.float64), torch.tensor([[high]], dtype=torch.float64))
+    lines = ReluLines.of(torch.tensor([[low]], dtype=torch.float64), torch.tensor([[high]], dtype=torch.float64))
     useless = bool(lines.unstable) or not bool(torch.isfinite(lines.slope_high + lines.offset))
     assert useless, "a neuron of unknown sign was taken for a stable one"
 

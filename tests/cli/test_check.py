@@ -15,6 +15,7 @@ import pytest
 from tests.study.build import toy_study
 
 from radii.cli.main import run
+from radii.engine.radius_search import RadiusSearch
 from radii.problem import Instance
 from radii.store import open_store
 
@@ -308,3 +309,26 @@ def test_a_damaged_row_is_not_overwritten(tmp_path: Path, capfd: Capture) -> Non
         assert database.execute("SELECT count(*) FROM radii WHERE lower > upper").fetchone() == (2,)
         assert "damaged" in database.execute("SELECT message FROM alarms").fetchone()[0]
     database.close()
+
+
+def test_a_contradiction_inside_one_search(tmp_path: Path, capfd: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A prover that goes wrong on one input: the run says so and does the rest; reports and checks show it."""
+    search, marked = RadiusSearch.run, []
+
+    def wrong(self: RadiusSearch) -> None:
+        search(self)
+        if self.upper is not None and not marked:
+            self.lower, self.proven = 2.0 * self.upper, True
+            marked.append(self)
+
+    path = toy_study(tmp_path / "s")
+    monkeypatch.setattr(RadiusSearch, "run", wrong)
+    assert run(["run", str(path), "--runner", "serial"]) == 3
+    said = capfd.readouterr().err
+    assert "1 contradiction (radii check" in said
+    assert "but a witness at" in said
+    found = checked(capfd, path.with_suffix(".db"), 1)
+    assert found["records"] == 12
+    assert [one["message"].startswith("contradiction: proven robust up to") for one in found["wrong"]] == [True]
+    with open_store(path.with_suffix(".db")) as opened:
+        assert len(opened.alarms()) == 1

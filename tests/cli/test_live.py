@@ -38,7 +38,7 @@ def tally(tmp_path: Path) -> Tally:
         made = Tally(plan, store, todo)
         assert (made.done, made.rate, made.seconds_left) == (0, None, None)
         ends = (Radius(0.1, 0.3, tolerance=0.01), Radius(0.1, 0.105, tolerance=0.01))
-        store.put_many([RadiusRecord(unit=u, radius=r) for u, r in zip(plan.units, ends, strict=False)])
+        store.put_many([RadiusRecord(unit=u, radius=r) for u, r in zip(plan.records, ends, strict=False)])
         made.look()
         return made
 

@@ -14,14 +14,15 @@ from tests.bounds.balls import points
 from radii.bounds.lowering import refuse_unsupported
 from radii.decide import Budget, replay
 from radii.engine.native import Native
+from radii.engine.radius_search import RadiusSearch
 from radii.errors import DataError, InputError, UnsupportedOperator
 from radii.models import load_classifier
 from radii.models.graph import Graph, Node
 from radii.models.operators import Scale, Softmax
 from radii.problem import L1, L2, LINF, Classification, Instance, Norm, Query, Radius, Reason, Status, Verdict
+from radii.search import direct
 from radii.testing import KINDS, exact_radius, linear_toy, random_instance, random_network, relu_toy
 from radii.testing._build import Builder
-from radii.testing.decider_exam import DECIDER_EXAM, MEASURER_EXAM
 
 BUDGET = Budget(seconds=20)
 TOLERANCE = 1e-3
@@ -121,16 +122,6 @@ def test_ten_thousand_points_of_proven_balls_break_nothing(norm):
         ball = Query(instance, radius.upper, Classification(), norm)
         assert replay(network, ball, radius.witness.x) is not None
         assert radius.witness.distance == radius.upper
-
-
-@pytest.mark.parametrize("check", DECIDER_EXAM, ids=lambda c: c.__name__)
-def test_it_passes_the_decider_exam(check):
-    check(QUICK)
-
-
-@pytest.mark.parametrize("check", MEASURER_EXAM, ids=lambda c: c.__name__)
-def test_it_passes_the_measurer_exam(check):
-    check(QUICK)
 
 
 def test_networks_that_end_in_a_relu():
@@ -254,3 +245,28 @@ def test_other_properties_and_targets_are_refused_in_one_line():
         measure(network, instance, target=network.classes)
     with pytest.raises(InputError, match="target: expected another class"):
         measure(network, instance, target=instance.label)
+
+
+def test_a_contradiction_stops_its_own_instance_only(monkeypatch, caplog):
+    """A prover that goes wrong on one of three inputs: an alarm names both ends, the other radii are as they were."""
+    network = linear_toy(3, inputs=4, classes=3).classifier
+    instances = [random_instance(network, seed) for seed in range(3)]
+    asked = network, instances, Classification(), LINF, Budget(seconds=None, nodes=50)
+    before = QUICK.measure(*asked, tolerance=TOLERANCE)
+    search = RadiusSearch.run
+
+    def wrong(self: RadiusSearch) -> None:
+        search(self)
+        if self.upper == before[1].upper:
+            self.lower, self.proven = 2.0 * self.upper, True
+
+    monkeypatch.setattr(RadiusSearch, "run", wrong)
+    heard: list[int] = []
+    found = direct(network, QUICK, instances, asked[-1], tolerance=TOLERANCE, progress=lambda k, _: heard.append(k))
+    assert heard == [0, 1, 2]
+    assert [(r.lower, r.upper) for r in found[::2]] == [(r.lower, r.upper) for r in before[::2]]
+    one, upper = found[1], before[1].upper
+    assert (one.lower, one.proof, one.upper, one.status) == (None, None, upper, Status.OPEN)
+    assert one.witness is not None
+    assert one.alarm.startswith(f"contradiction: proven robust up to {2.0 * upper!r} but a witness at {upper!r} was")
+    assert one.alarm in caplog.text

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.bounds.balls import dense_graph, points, region
 
+from radii.bounds.activations import MaskedLines, least_width
 from radii.bounds.intermediate import bound_root
 from radii.bounds.rounding import U32
 from radii.engine.condensed import condense, objectives, spanning
@@ -20,7 +21,7 @@ from radii.engine.cutting import _positions, refine
 from radii.engine.matrices import factor_charges
 from radii.engine.slopes import climb
 from radii.engine.subproblem import Problem
-from radii.engine.sweep import LEAST_WIDTH, Relaxation, both_ends, hidden_rows
+from radii.engine.sweep import both_ends, hidden_rows
 from radii.engine.tuning import DEFAULT
 
 WIDTHS = (6, 9, 8, 7, 3)
@@ -30,7 +31,7 @@ ENDS = st.one_of(st.floats(-1e4, 1e4, width=32), st.sampled_from([0.0, 1e-30, -1
 @given(ENDS, ENDS, st.sampled_from([torch.float32, torch.float64]), st.floats(0, 1))
 def test_lines_of_a_neuron_hold_at_both_ends(a, b, dtype, alpha):
     low, high = min(a, b), max(a, b)
-    found = Relaxation.of(torch.tensor([low], dtype=dtype), torch.tensor([high], dtype=dtype))
+    found = MaskedLines.of(torch.tensor([low], dtype=dtype), torch.tensor([high], dtype=dtype))
     alpha = torch.tensor([alpha], dtype=dtype)
     unstable, steep, lift, floor = (
         Fraction(float(part)) for part in (found.unstable, found.steep, found.lift, found.floor(alpha))
@@ -38,7 +39,7 @@ def test_lines_of_a_neuron_hold_at_both_ends(a, b, dtype, alpha):
     assert unstable == (low < 0 < high)
     for z in (Fraction(low), Fraction(high), Fraction(0) if low <= 0 <= high else Fraction(low)):
         truth = max(z, Fraction(0))
-        tiny = Fraction(LEAST_WIDTH[dtype])  # for intervals that are thinner than that
+        tiny = Fraction(least_width(dtype))  # for intervals that are thinner than that
         assert floor * z <= truth + tiny
         assert steep * z + lift >= truth - tiny
     if not unstable:
@@ -49,7 +50,7 @@ def test_lines_of_a_neuron_hold_at_both_ends(a, b, dtype, alpha):
 @pytest.mark.parametrize("ends", [(np.nan, 1.0), (-1.0, np.nan), (np.nan, np.nan), (-np.inf, np.inf)])
 def test_ends_that_are_no_numbers_give_no_lines(ends):
     low, high = (torch.tensor([end]) for end in ends)
-    found = Relaxation.of(low, high)
+    found = MaskedLines.of(low, high)
     assert bool(found.steep.isnan().all())
     assert bool(found.floor(torch.tensor([0.5])).isnan().all()) or ends == (-np.inf, np.inf)
     assert not bool((found.lift >= 0).any())

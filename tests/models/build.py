@@ -11,7 +11,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
+from radii.errors import RadiiError
 from radii.models import Classifier, load_classifier
+from radii.models.load import glance
 
 OPSETS = st.integers(8, 20)
 SEEDS = st.integers(0, 2**32 - 1)
@@ -71,8 +73,23 @@ class Model:
 
 
 def read(model: bytes) -> Classifier:
-    """The classifier, whose load-time check already compares it with onnxruntime."""
-    return load_classifier(model, domain=None)
+    """The classifier, whose load-time check already compares it with onnxruntime; a glance must say the same."""
+    net, look = _told(load_classifier, model), _told(glance, model)
+    if isinstance(net, RadiiError) or isinstance(look, RadiiError):
+        assert repr(look) == repr(net)
+        raise net
+    # Torch is only asked about networks whose outputs do not move at all.
+    assert "graph" not in vars(look) or any("zero gradients" in alarm for alarm in net.alarms)
+    for fact in ("input_shape", "classes", "dtype", "operators", "fingerprint", "alarms"):
+        assert getattr(look, fact) == getattr(net, fact)
+    return net
+
+
+def _told(how: Any, model: bytes) -> Any:
+    try:
+        return how(model, domain=None)
+    except RadiiError as error:
+        return error
 
 
 def agree(model: bytes, tolerance: float = 1e-5) -> Classifier:

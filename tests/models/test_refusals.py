@@ -281,3 +281,33 @@ def test_a_network_that_overflows_inside_is_not_called_misread():
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     with pytest.raises(ModelError, match=r"expected values that float32 can hold, got infinity or NaN in node wide"):
         load_classifier(model, domain=(-3.0, 3.0))
+
+
+def test_a_network_of_too_many_nodes():
+    model = Model(13, ["N", 4])
+    name = "x"
+    for _ in range(5_000):
+        name = model.node("Relu", name)
+    refused(model.bytes(model.node("Gemm", name, model.floats(4, 3))), "at most 5000 nodes, got 5001")
+
+
+def test_functions_that_stand_for_billions_of_nodes():
+    """Each function calls the one before it twice: 2 kB of file, 2^30 nodes when written out."""
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+
+    def model(depth: int, *more: onnx.FunctionProto) -> bytes:
+        functions = [helper.make_function("own", "F0", ["a"], ["b"], [helper.make_node("Relu", ["a"], ["b"])], imports)]
+        for i in range(1, depth):
+            calls = [helper.make_node(f"F{i - 1}", *ends, domain="own") for ends in ((["a"], ["t"]), (["t"], ["b"]))]
+            functions.append(helper.make_function("own", f"F{i}", ["a"], ["b"], calls, imports))
+        ends = [helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [1, 3]) for n in "xy"]
+        node = helper.make_node(f"F{depth - 1}", ["x"], ["y"], domain="own")
+        graph = helper.make_graph([node], "g", ends[:1], ends[1:])
+        whole = helper.make_model(graph, opset_imports=imports, ir_version=8, functions=[*functions, *more])
+        return whole.SerializeToString()
+
+    assert len(load_classifier(model(4)).graph.nodes) == 9
+    refused(model(31), "at most 5000 nodes, got 1073741824")
+    refused(model(1000), "at most 50 deep")
+    call = helper.make_node("F0", ["a"], ["b"], domain="own")
+    refused(model(1, helper.make_function("own", "F0", ["a"], ["b"], [call], imports)), "at most 50 deep")

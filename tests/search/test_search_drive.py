@@ -13,7 +13,7 @@ from radii.decide import Budget
 from radii.errors import InputError
 from radii.problem import Instance, Radius, Reason, Status
 from radii.runners import SerialRunner
-from radii.search import Grid, GridSearch, Iterative, Job, KBinary, concurrently, direct, in_batches
+from radii.search import Grid, GridSearch, Iterative, KBinary, concurrently, direct, in_batches
 from radii.testing.toys import LinearToy, linear_toy
 
 GRID = Grid.steps(0.01, 0.5, 0.01)
@@ -70,7 +70,7 @@ SEARCHES: list[Callable[[], GridSearch]] = [
 def test_in_batches(toy: LinearToy, instances: list[Instance], search: Callable[[], GridSearch], at_once: int) -> None:
     decider, seen = Exact(toy), []
     found = in_batches(
-        Job(toy.classifier), search, decider, instances, Budget(), at_once=at_once, progress=lambda p, r: seen.append(p)
+        toy.classifier, search, decider, instances, Budget(), at_once=at_once, progress=lambda p, r: seen.append(p)
     )
     check(toy, instances, found)
     assert sorted(seen) == list(range(20))
@@ -88,7 +88,7 @@ def test_concurrently_in_any_order(
     toy: LinearToy, instances: list[Instance], search: Callable[[], GridSearch], seed: int
 ) -> None:
     pool = ShufflingPool(toy.classifier, Exact(toy), seed)
-    found = concurrently(Job(toy.classifier), search, pool, instances, at_once=4)
+    found = concurrently(toy.classifier, search, pool, instances, at_once=4)
     check(toy, instances, found)
     assert pool.most <= 4 * search().k
     assert sum(r.cost.cancelled for r in found) == pool.cancels
@@ -103,7 +103,7 @@ def test_missing_answers_are_counted_and_gone_around(toy: LinearToy, instances: 
     assert low is not None
     assert high is not None
     missing = {low: Reason.TIME, high: Reason.MEMORY}
-    (radius,) = in_batches(Job(toy.classifier), partial(KBinary, GRID, k=2), Exact(toy, missing), [instance], Budget())
+    (radius,) = in_batches(toy.classifier, partial(KBinary, GRID, k=2), Exact(toy, missing), [instance], Budget())
     place = GRID.epsilons.index(low)
     assert (radius.lower, radius.upper) == (GRID[place - 1], GRID[place + 2])
     assert radius.critical_termination
@@ -115,7 +115,7 @@ def test_missing_answers_are_counted_and_gone_around(toy: LinearToy, instances: 
 
 def test_unsolved_when_nothing_is_answered(toy: LinearToy, instances: list[Instance]) -> None:
     every = dict.fromkeys(GRID, Reason.ERROR)
-    (radius,) = in_batches(Job(toy.classifier), partial(KBinary, GRID, k=4), Exact(toy, every), instances[:1], Budget())
+    (radius,) = in_batches(toy.classifier, partial(KBinary, GRID, k=4), Exact(toy, every), instances[:1], Budget())
     assert (radius.lower, radius.upper, radius.status) == (None, None, Status.UNSOLVED)
     assert radius.cost.queries == len(GRID)
     assert radius.note == "50 queries without an answer, the last: error as the test wants it"
@@ -134,7 +134,7 @@ def test_a_contradiction_stops_one_instance_with_an_alarm(
 ) -> None:
     closest = min(instances[:-1], key=lambda i: toy.radius(i.x, i.label))
     others = [i for i in instances[:-1] if toy.radius(i.x, i.label) > 0.49][:2]
-    job, search = Job(toy.classifier), partial(KBinary, GRID, k=50)
+    job, search = toy.classifier, partial(KBinary, GRID, k=50)
     decider = Exact(toy, lies=frozenset({0.49}))
     if concurrent:
         found = concurrently(job, search, DeafPool(toy.classifier, decider, 1), [closest, *others], at_once=3)
@@ -154,7 +154,7 @@ def test_a_contradiction_stops_one_instance_with_an_alarm(
 def test_a_runner_is_a_pool_in_a_few_lines(toy: LinearToy, instances: list[Instance]) -> None:
     with SerialRunner() as runner:
         pool = RunnerPool(runner, toy.classifier, Exact(toy), Budget())
-        found = concurrently(Job(toy.classifier), partial(KBinary, GRID, k=2), pool, instances, at_once=2)
+        found = concurrently(toy.classifier, partial(KBinary, GRID, k=2), pool, instances, at_once=2)
     check(toy, instances, found)
 
 
@@ -164,12 +164,12 @@ def test_a_decider_that_loses_answers_is_refused(toy: LinearToy, instances: list
             return super().decide(classifier, queries, budget)[:-1]
 
     with pytest.raises(InputError, match="exact-linear: expected 19 answers"):
-        in_batches(Job(toy.classifier), SEARCHES[0], Short(toy), instances, Budget())
+        in_batches(toy.classifier, SEARCHES[0], Short(toy), instances, Budget())
 
 
 def test_direct_needs_a_measurer(toy: LinearToy, instances: list[Instance]) -> None:
     with pytest.raises(InputError, match="give the ε to ask about"):
-        direct(Job(toy.classifier), Exact(toy), instances, Budget())
+        direct(toy.classifier, Exact(toy), instances, Budget())
 
 
 def test_direct_hands_everything_on(toy: LinearToy, instances: list[Instance]) -> None:
@@ -181,10 +181,10 @@ def test_direct_hands_everything_on(toy: LinearToy, instances: list[Instance]) -
                 found.append(Radius(lower=max(0.0, r - tolerance / 2), tolerance=tolerance, limit=limit))
             return found
 
-    found = direct(Job(toy.classifier), Measures(toy), instances[:3], Budget(), tolerance=0.01, limit=0.7)
+    found = direct(toy.classifier, Measures(toy), instances[:3], Budget(), tolerance=0.01, limit=0.7)
     assert [r.limit for r in found] == [0.7] * 3
     with pytest.raises(InputError, match="tolerance"):
-        direct(Job(toy.classifier), Measures(toy), instances, Budget(), tolerance=0.0)
+        direct(toy.classifier, Measures(toy), instances, Budget(), tolerance=0.0)
 
 
 def test_open_when_the_smallest_step_is_broken(toy: LinearToy, instances: list[Instance]) -> None:
@@ -192,10 +192,10 @@ def test_open_when_the_smallest_step_is_broken(toy: LinearToy, instances: list[I
     radius = toy.radius(instances[0].x, instances[0].label)
     for start in (radius * 1.5, radius * 3):
         grid = Grid.steps(start, 10 * radius, 2 * radius)
-        (found,) = in_batches(Job(toy.classifier), partial(KBinary, grid), Exact(toy), instances[:1], Budget())
+        (found,) = in_batches(toy.classifier, partial(KBinary, grid), Exact(toy), instances[:1], Budget())
         assert (found.lower, found.upper, found.status) == (None, start, Status.OPEN)
 
 
 def test_no_instances(toy: LinearToy) -> None:
-    assert in_batches(Job(toy.classifier), SEARCHES[0], Exact(toy), [], Budget()) == []
-    assert concurrently(Job(toy.classifier), SEARCHES[0], ShufflingPool(toy.classifier, Exact(toy), 0), []) == []
+    assert in_batches(toy.classifier, SEARCHES[0], Exact(toy), [], Budget()) == []
+    assert concurrently(toy.classifier, SEARCHES[0], ShufflingPool(toy.classifier, Exact(toy), 0), []) == []

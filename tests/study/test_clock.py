@@ -46,14 +46,14 @@ def plan(tmp_path: Path) -> Plan:
 
 @pytest.mark.parametrize("jump", [HOUR, -HOUR])
 def test_claims_outlive_a_jump(jump: float, store: Store, plan: Plan, clock: Jumps) -> None:
-    mine, theirs = Claims(store, plan.works), Claims(store, plan.works)
-    held = {work.key for work in mine.draw(4)}
+    mine, theirs = Claims(store, plan.units), Claims(store, plan.units)
+    held = {unit.key for unit in mine.draw(4)}
     clock.ahead = jump
     mine.tend()
-    assert held.isdisjoint(work.key for work in theirs.draw(6))
+    assert held.isdisjoint(unit.key for unit in theirs.draw(6))
     # They run out by the new clock, not by the old one.
     clock.ahead = jump + 600.0
-    assert len(store.claim(plan.units[:4], "another", seconds=1.0)) == 4
+    assert len(store.claim(plan.records[:4], "another", seconds=1.0)) == 4
 
 
 def test_a_living_process_is_not_taken_for_a_dead_one(store: Store, plan: Plan, tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_living_process_is_not_taken_for_a_dead_one(store: Store, plan: Plan, 
     claim = (
         "import sys; from radii.store import open_store; from radii.study.claims import Claims;"
         "from radii.study.plan import load_plan; plan = load_plan(sys.argv[1]);"
-        "print(len(Claims(open_store(sys.argv[2]), plan.works).draw(4)), flush=True); sys.stdin.read()"
+        "print(len(Claims(open_store(sys.argv[2]), plan.units).draw(4)), flush=True); sys.stdin.read()"
     )
     words = [sys.executable, "-c", claim, str(tmp_path / "s" / "study.yaml"), str(tmp_path / "study.db")]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -85,7 +85,7 @@ def _set_back(patch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_a_fast_clock_left_unsolved_is_tried_again(store: Store, plan: Plan, clock: Jumps) -> None:
-    unit, now = plan.units[0], time.time()
+    unit, now = plan.records[0], time.time()
     clock.ahead = 24 * HOUR
     store.put(RadiusRecord(unit=unit, radius=Radius(tolerance=0.01), finished=time.time()))
     clock.ahead = 0.0

@@ -89,33 +89,33 @@ def test_product_of_lists(tmp_path: Path) -> None:
     plan = load_plan(path)
     # 2 networks x 6 different inputs (one is in both halves) x 2 norms x 2 searches
     assert plan.counts() == {"toy0": 24, "toy1": 24}
-    assert len({unit.key for unit in plan.units}) == 48
-    parameters = [unit.setting.search_parameters for unit in plan.units if unit.setting.search == "kbinary"]
+    assert len({unit.key for unit in plan.records}) == 48
+    parameters = [unit.setting.search_parameters for unit in plan.records if unit.setting.search == "kbinary"]
     assert parameters[0] == {"grid": [8 / 255, 0.1], "k": 2}
-    assert {unit.setting.search_parameters["tolerance"] for unit in plan.units if unit.setting.search == "direct"} == {
-        0.01
-    }
+    assert {
+        unit.setting.search_parameters["tolerance"] for unit in plan.records if unit.setting.search == "direct"
+    } == {0.01}
 
 
 def test_targets(tmp_path: Path) -> None:
     every = load_plan(toy_study(tmp_path / "a", nets=1, property={"target": "all"}))
-    labels = np.array([work.instance.label for work in every.works])
-    assert len(every.works) == 6 * 2
-    assert all(work.unit.setting.target != label for work, label in zip(every.works, labels, strict=True))
+    labels = np.array([unit.instance.label for unit in every.units])
+    assert len(every.units) == 6 * 2
+    assert all(unit.record.setting.target != label for unit, label in zip(every.units, labels, strict=True))
     one = load_plan(toy_study(tmp_path / "b", nets=1, property={"target": 0}))
-    zeros = sum(1 for work in every.works if work.instance.label == 0) // 2
-    assert (len(one.works), one.skipped) == (6 - zeros, zeros)
+    zeros = sum(1 for unit in every.units if unit.instance.label == 0) // 2
+    assert (len(one.units), one.skipped) == (6 - zeros, zeros)
     with pytest.raises(InputError, match="expected a target from 0 to 2, got 9"):
         load_plan(toy_study(tmp_path / "c", property={"target": 9}))
 
 
 def test_keys_follow_content_not_place(tmp_path: Path) -> None:
     here, there = (load_plan(toy_study(tmp_path / name)) for name in ("a", "b"))
-    assert [unit.key for unit in here.units] == [unit.key for unit in there.units]
+    assert [unit.key for unit in here.records] == [unit.key for unit in there.records]
     other = load_plan(toy_study(tmp_path / "c", seed=1))
-    assert not {unit.key for unit in here.units} & {unit.key for unit in other.units}
+    assert not {unit.key for unit in here.records} & {unit.key for unit in other.records}
     richer = load_plan(toy_study(tmp_path / "d", budget={"nodes": 51}))
-    assert [unit.key for unit in here.units] == [unit.key for unit in richer.units]
+    assert [unit.key for unit in here.records] == [unit.key for unit in richer.records]
 
 
 def test_networks_that_cannot_be_told_apart(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from radii.store import Selection, Store, open_store, radii_frame
 from radii.study.audit import audit
 from radii.study.claims import Claims, owner_name, release_dead
 from radii.study.estimate import forecast
-from radii.study.plan import Plan, Question, Work, load_plan
+from radii.study.plan import Plan, PlannedUnit, load_plan
+from radii.study.question import Question
 from radii.study.run import Finished, Run
 from radii.study.stop import Stop
 
@@ -26,7 +27,7 @@ from radii.study.stop import Stop
 @pytest.fixture(scope="module")
 def pool() -> Iterator[Runner]:
     """Two warm workers for all tests of this file."""
-    with ProcessRunner(2, threads=1, preload=("radii.study.work", "tests.study.build")) as runner:
+    with ProcessRunner(2, threads=1, preload=("radii.study.worker", "tests.study.build")) as runner:
         yield runner
 
 
@@ -38,10 +39,10 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def misbehaving(plan: Plan, decider: Misbehaving, budget: Budget) -> Plan:
     """The plan with another decider."""
-    first = plan.works[0].question
-    question = Question(first.source, first.classifier, dataclasses.replace(first.ask, budget=budget), decider)
-    works = [Work(w.unit, question, w.instance) for w in plan.works if w.question is first]
-    return Plan(plan.name, works, plan.body)
+    first = plan.units[0].question
+    question = Question(first.source, first.classifier, dataclasses.replace(first.settings, budget=budget), decider)
+    units = [PlannedUnit(w.record, question, w.instance) for w in plan.units if w.question is first]
+    return Plan(plan.name, units, plan.body)
 
 
 def test_a_study_is_done_once_and_true(tmp_path: Path, store: Store, pool: Runner) -> None:
@@ -49,7 +50,7 @@ def test_a_study_is_done_once_and_true(tmp_path: Path, store: Store, pool: Runne
     heard: list[Finished] = []
     done = Run(plan, store, pool, listen=heard.append).run()
     assert (done.planned, done.known, done.done, done.complete) == (16, 0, 16, True)
-    assert {f.work.key for f in heard} == {u.key for u in plan.units}
+    assert {f.unit.key for f in heard} == {u.key for u in plan.records}
     frame = radii_frame(store)
     # The labels are those of toy0, so toy0 has none wrong, and toy1 those where the two networks differ.
     nets = {name: load_classifier(tmp_path / "s" / "nets" / f"{name}.onnx") for name in ("toy0", "toy1")}
@@ -118,7 +119,7 @@ def test_a_worker_over_its_memory_is_recorded(tmp_path: Path, store: Store, pool
 def test_a_crash_is_recorded_and_retried_when_asked(tmp_path: Path, store: Store, pool: Runner, how: str) -> None:
     plan = load_plan(toy_study(tmp_path / "s", nets=1))
     done = Run(misbehaving(plan, Misbehaving(how), Budget(seconds=None)), store, pool).run()
-    assert [f.work.instance.index for f in done.failures] == [1]
+    assert [f.unit.instance.index for f in done.failures] == [1]
     assert (done.done, done.complete) == (6, False)
     assert radii_frame(store).set_index("index").loc[1, "note"].startswith(f"{how}: ")
     assert Run(plan, store, pool).run().done == 0
@@ -153,7 +154,7 @@ def test_two_runs_on_one_store_split_the_work(tmp_path: Path) -> None:
     def work(place: int) -> None:
         with open_store(tmp_path / "study.db") as opened, SerialRunner() as serial:
             together.wait()
-            Run(plan, opened, serial, listen=lambda one: heard[place].append(one.work.key)).run()
+            Run(plan, opened, serial, listen=lambda one: heard[place].append(one.unit.key)).run()
 
     threads = [threading.Thread(target=work, args=(place,)) for place in (0, 1)]
     for thread in threads:
@@ -161,27 +162,27 @@ def test_two_runs_on_one_store_split_the_work(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert min(map(len, heard)) > 0
-    assert sorted(heard[0] + heard[1]) == sorted(unit.key for unit in plan.units)
+    assert sorted(heard[0] + heard[1]) == sorted(unit.key for unit in plan.records)
 
 
 def test_claims_of_the_dead_are_given_back(tmp_path: Path, store: Store) -> None:
     plan = load_plan(toy_study(tmp_path / "s", nets=1))
-    mine, theirs = Claims(store, plan.works), Claims(store, plan.works)
+    mine, theirs = Claims(store, plan.units), Claims(store, plan.units)
     first = mine.draw(4)
     second = theirs.draw(4)
-    assert {w.key for w in first} | {w.key for w in second} == {u.key for u in plan.units}
+    assert {w.key for w in first} | {w.key for w in second} == {u.key for u in plan.records}
     assert (len(first), len(second), theirs.waiting) == (4, 2, 4)
     place, pid, _, tail = owner_name().split("/")
     assert release_dead(store) == 0
     store.release(mine.owner)
     # This process number, but begun at another time: a process that is gone.
-    assert len(store.claim([w.unit for w in first], f"{place}/{pid}/1.00/{tail}")) == 4
+    assert len(store.claim([w.record for w in first], f"{place}/{pid}/1.00/{tail}")) == 4
     # A claim from elsewhere is only given up when it runs out.
     store.release(theirs.owner)
-    assert len(store.claim([w.unit for w in second], f"elsewhere/{pid}/1.00/{tail}")) == 2
+    assert len(store.claim([w.record for w in second], f"elsewhere/{pid}/1.00/{tail}")) == 2
     assert release_dead(store) == 4
     # A run of this process that ended without being able to give its claims back.
-    ended = Claims(store, plan.works)
+    ended = Claims(store, plan.units)
     assert len(ended.draw(2)) == 2
     assert release_dead(store) == 0
     ended.end()

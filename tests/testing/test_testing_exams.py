@@ -119,7 +119,7 @@ def negative_cost(classifier, queries, answers):
 
 BENT = [
     (always_robust, exam.answers_are_true),
-    (always_robust, exam.misclassified_is_not_robust),
+    (always_robust, exam.misclassified_is_broken),
     (reversed_order, exam.answers_are_true),
     (one_missing, exam.answers_are_true),
     (far_witness, exam.witnesses_replay),

@@ -33,6 +33,7 @@ class TestScip(VerifierExam):
 class TestSmt(VerifierExam):
     norms = ("linf", "l1")
     slow_norms = ("l2",)  # nlsat: see test_smt.py for what it can do
+    kinds = ("linear", "dense")  # the others take minutes
 
     def make(self):
         return make("smt")

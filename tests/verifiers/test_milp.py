@@ -10,6 +10,7 @@ from tests.verifiers.nets import Net, convnet, f32, mlp
 
 from radii.decide import Budget
 from radii.errors import InputError
+from radii.logit_query import logit_query
 from radii.problem import (
     L1,
     L2,
@@ -28,7 +29,6 @@ from radii.problem import (
     StrongClassification,
     Verdict,
 )
-from radii.question import ask
 from radii.verifiers._mip_model import least_margin
 from radii.verifiers.encode import encode, unsupported
 from radii.verifiers.milp import Milp, safety
@@ -127,7 +127,7 @@ def test_a_tie_is_broken_and_a_margin_below_the_safety_is_never_robust():
     assert tie.verdict is Verdict.BROKEN
     # Margin 2·(0.5 − ε): 4e-9 is far below what the solver's tolerance is worth.
     query = Query(Instance(f32([0.5]), 0), 0.5 - 2e-9)
-    question = ask(network, query, ("linf",), unsupported)
+    question = logit_query(network, query, ("linf",), unsupported)
     encoding = encode(network.graph, question.region.low, question.region.high)
     assert safety(least_margin(encoding, question.region, question.spec.clauses[0])) > 4e-9
     assert Milp().decide(network, [query], Budget(10))[0].verdict is not Verdict.BROKEN

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, Self
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.attacks.geometry import sizes
 from radii.attacks.goals import Goals
 from radii.attacks.surrogate import Surface

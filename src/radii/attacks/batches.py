@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.attacks.rows import Rows
 from radii.attacks.surrogate import Surface
 from radii.models.classifier import Classifier

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import torch
-
+from radii._torch import torch
 from radii.attacks.base import Attack
 from radii.attacks.batches import known_surface
 from radii.attacks.exact import Floats

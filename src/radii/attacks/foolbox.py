@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
 from radii._check import optional
+from radii._torch import torch
 from radii.attacks.base import Attack, Refused
 from radii.attacks.exact import Floats, pull_in
 from radii.errors import InputError

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.problem import Norm
 
 _NEWTON = 12

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from radii._torch import Tensor, torch
 from radii.decide import violation
 from radii.models.classifier import Classifier
 from radii.problem import OutputSpec, Query
@@ -31,8 +30,8 @@ class Goals:
     @staticmethod
     def of(
         specs: Sequence[OutputSpec],
-        device: torch.device | str = "cpu",
-        dtype: torch.dtype = torch.float32,
+        device: torch.device | str,
+        dtype: torch.dtype,
         softmax: bool = False,
     ) -> Goals:
         """The goals of some violations; clauses with fewer conditions repeat their first one.

@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from radii._check import number, whole
+from radii._torch import Tensor, torch
 from radii.attacks.aims import Classes
 from radii.attacks.base import Attack
 from radii.attacks.batches import in_batches, known_surface

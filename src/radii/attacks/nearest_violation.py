@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
+from radii._torch import Tensor, torch
 from radii.attacks.aims import Clauses
 from radii.attacks.batches import in_batches, known_surface
 from radii.attacks.effort import Effort

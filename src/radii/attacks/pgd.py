@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from radii._check import whole
+from radii._torch import Tensor, torch
 from radii.attacks.base import Attack
 from radii.attacks.batches import known_surface
 from radii.attacks.exact import Floats, pull_in

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
+from radii._torch import torch
 from radii.attacks.exact import Floats, broken, distances, rivals
 from radii.attacks.geometry import Room, lowest_in_ball
 from radii.attacks.surrogate import Surface

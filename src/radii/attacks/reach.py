@@ -11,10 +11,9 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
+from radii._torch import Tensor, torch
 from radii.attacks.batches import known_surface
 from radii.attacks.exact import Floats, pull_in
 from radii.attacks.geometry import Room, dual_sizes, into_ball, sizes, steepest

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from radii._check import whole
+from radii._torch import torch
 from radii.attacks.aims import Classes
 from radii.attacks.batches import in_batches, known_surface
 from radii.attacks.exact import Floats, distances, settle

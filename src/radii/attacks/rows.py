@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.attacks.aims import Aims
 from radii.attacks.geometry import Room, sizes
 from radii.attacks.surrogate import Surface

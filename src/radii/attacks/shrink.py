@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.attacks.batches import Move
 from radii.attacks.geometry import dual_sizes, into_ball, sizes, steepest
 from radii.attacks.rows import Rows

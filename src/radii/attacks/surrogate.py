@@ -12,31 +12,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.models.convolutions import Conv, ConvTranspose
 from radii.models.graph import Graph
 from radii.models.operators import Clip, Dense, Operator, Relu
-
-
-class _LeakyGate(torch.autograd.Function):
-    """The clamp to [low, high], with gradients that pass the clamped entries with slope `leak`."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, leak: Tensor, low: float, high: float) -> Tensor:
-        value = x.clamp(low, high)
-        ctx.save_for_backward(value == x, leak)
-        return value
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
-        inside, leak = ctx.saved_tensors
-        (grad,) = grads
-        slope = leak.reshape(-1, *([1] * (grad.dim() - 1)))
-        return torch.where(inside, grad, grad * slope), None, None, None
 
 
 class _Late(Exception):
@@ -51,7 +31,7 @@ class Surface:
     class, so that this way to break the label is a target (number `classes`) like any other.
     """
 
-    def __init__(self, graph: Graph, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32) -> None:
+    def __init__(self, graph: Graph, device: torch.device | str, dtype: torch.dtype) -> None:
         logits = graph.logits
         self.classes = logits.nodes[-1].size
         self.shape = logits.input_shape
@@ -140,7 +120,9 @@ def _without_dust(graph: Graph) -> Graph:
 
 
 def _gate(x: Tensor, leak: Tensor, low: float, high: float) -> Tensor:
-    apply: Callable[..., Tensor] = _LeakyGate.apply
+    from radii.attacks.leaky_gate import LeakyGate
+
+    apply: Callable[..., Tensor] = LeakyGate.apply
     return apply(x, leak, low, high)
 
 

@@ -11,54 +11,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
-from radii.bounds.rounding import UP, gamma, outward, unit_of
+from radii._torch import Tensor, torch
+from radii.bounds.activations import ReluLines
+from radii.bounds.rounding import UP, gamma, unit_of
 from radii.models.graph import Graph
 from radii.models.operators import Add, Affine, Relu
-
-
-@dataclass(frozen=True, eq=False)
-class Lines:
-    """The relaxation of one ReLU layer: below by slope_low·z, above by slope_high·z + offset; all (batch, size).
-
-    Where the ReLU is stable both lines are the function itself.
-    """
-
-    low: Tensor
-    high: Tensor
-    slope_low: Tensor
-    slope_high: Tensor
-    offset: Tensor
-
-    @property
-    def unstable(self) -> Tensor:
-        """Which neurons may take both signs."""
-        return (self.low < 0) & (self.high > 0)
-
-    @staticmethod
-    def of(low: Tensor, high: Tensor, slope: Tensor | None = None) -> Lines:
-        """Lines for pre-activation bounds; the lower slope is the given one or the adaptive choice of CROWN."""
-        active = low >= 0
-        unstable = (low < 0) & (high > 0)
-        width = (high - low).clamp_min(torch.finfo(low.dtype).tiny)
-        steep = torch.where(unstable, high / width, active.to(low.dtype))
-        # An end that is no number says nothing: the slope is none either, and no bound through it can prove.
-        steep = torch.where((low <= high), steep, torch.full_like(steep, torch.nan))
-        # Valid at both ends whatever the rounding of the slope: the line lies above 0 at low and above high at high.
-        lift = torch.maximum(-steep * low, high - steep * high) + 8 * unit_of(low.dtype) * width
-        offset = torch.where(unstable, lift.clamp_min(0.0), torch.zeros_like(lift))
-        chosen = (high > -low).to(low.dtype) if slope is None else slope.clamp(0.0, 1.0)
-        return Lines(low, high, torch.where(unstable, chosen, steep), steep, offset)
-
-    def to(self, dtype: torch.dtype) -> Lines:
-        """Lines for the same bounds in another precision."""
-        return self if self.low.dtype == dtype else Lines.of(*outward(self.low, self.high, dtype))
-
-    def rows(self, index: Tensor) -> Lines:
-        """The lines of these images of the batch."""
-        return Lines(*(getattr(self, f)[index] for f in ("low", "high", "slope_low", "slope_high", "offset")))
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +68,7 @@ def backward(
     graph: Graph,
     start: int,
     rows: Tensor,
-    lines: dict[int, Lines],
+    lines: dict[int, ReluLines],
     magnitudes: Magnitudes,
     collect: bool = False,
     slopes: dict[int, Tensor] | None = None,
@@ -195,7 +152,7 @@ def _add(pending: dict[int, Tensor], index: int, value: Tensor, magnitudes: Magn
     return _dot(pending[index].abs(), 2 * unit_of(value.dtype) * magnitudes.value[index])
 
 
-def _relax(a: Tensor, size: Tensor, lines: Lines, slopes: Tensor | None) -> tuple[Tensor, Tensor]:
+def _relax(a: Tensor, size: Tensor, lines: ReluLines, slopes: Tensor | None) -> tuple[Tensor, Tensor]:
     """The coefficients of the ReLU's argument, and what the offsets add; `size` is |a|."""
     floor = lines.slope_low[:, None]
     if slopes is not None:
@@ -207,7 +164,7 @@ def _relax(a: Tensor, size: Tensor, lines: Lines, slopes: Tensor | None) -> tupl
     return through, 0.5 * (_dot(a, lines.offset) - _dot(size, lines.offset))
 
 
-def _relax_charge(lines: Lines, magnitude: Tensor) -> Tensor:
+def _relax_charge(lines: ReluLines, magnitude: Tensor) -> Tensor:
     """What a unit of |a| costs in rounding at a ReLU; slopes are at most 1, so |a·slope| is at most |a|."""
     unit = unit_of(magnitude.dtype)
     return 2 * unit * magnitude + gamma(lines.offset.shape[-1], unit) * lines.offset

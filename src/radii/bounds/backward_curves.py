@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.bounds.backward import Magnitudes
 from radii.bounds.operands import Lines, Sites
 from radii.bounds.rounding import U64, UP, gamma

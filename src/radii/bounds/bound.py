@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+from collections.abc import Callable
 
+from radii._torch import Tensor, torch
 from radii.bounds.intermediate import Root, bound_root
 from radii.bounds.intermediate_curves import Place, Relaxed, relax
 from radii.bounds.lowering import is_smooth
@@ -15,15 +15,20 @@ from radii.models.graph import Graph
 Known = tuple[Tensor, Tensor]  # proven ends of all activations' arguments, flat: (batch, arguments)
 
 
-def bound(graph: Graph, region: Region, known: Known | None = None) -> Root | Relaxed:
-    """Bounds of every activation's argument over the region; `graph` is lowered and in float64."""
+def bound(
+    graph: Graph, region: Region, known: Known | None = None, go_on: Callable[[], bool] = lambda: True
+) -> Root | Relaxed:
+    """Bounds of every activation's argument over the region; `graph` is lowered and in float64.
+
+    Once `go_on` says no, the layers that are left get intervals only.
+    """
     if is_smooth(graph):
         sites = Sites.of(graph)
         if known is None:
             none = torch.full((len(region.center), sites.size), torch.inf, dtype=torch.float64)
             known = (-none, none)
-        return relax(sites, Place((region,)), *known)
-    return bound_root(graph, region, None if known is None else _by_relu(graph, known))
+        return relax(sites, Place((region,)), *known, go_on=go_on)
+    return bound_root(graph, region, None if known is None else _by_relu(graph, known), go_on=go_on)
 
 
 def ends(root: Root | Relaxed) -> Known:

@@ -9,13 +9,12 @@ one number. Any λ is sound; a few steps of Kelley's method find nearly the best
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
 from functools import cache
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from radii._cpu import uncharged
+from radii._torch import Tensor, torch
 from radii.bounds.rounding import UP, gamma, unit_of
 
 STEPS = 7
@@ -31,11 +30,16 @@ def lowest_under_cut(
     give any value, +inf included. Rows that are not `wanted` (nodes, rows) cost nothing and get −inf.
     """
     wanted = torch.ones_like(k, dtype=torch.bool) if wanted is None else wanted
-    kernel = _kernel() if w.device.type == "cpu" else None
-    if kernel is None:
+    if w.device.type != "cpu" or not _has_kernel(w.dtype):
         return _torch(w, k, g, c, middle, half).masked_fill(~wanted, -torch.inf)
+    return _compiled(w, k, g, c, middle, half, wanted)
+
+
+def _compiled(w: Tensor, k: Tensor, g: Tensor, c: Tensor, middle: Tensor, half: Tensor, wanted: Tensor) -> Tensor:
+    from radii.bounds._cut_kernel import run
+
     out = np.empty(tuple(k.shape), dtype=k.numpy().dtype)
-    kernel(
+    run(
         w.contiguous().numpy(),
         k.contiguous().numpy(),
         g.contiguous().numpy(),
@@ -75,9 +79,11 @@ def _torch(w: Tensor, k: Tensor, g: Tensor, c: Tensor, middle: Tensor, half: Ten
 
 
 @cache
-def _kernel() -> Callable[..., None] | None:
+def _has_kernel(dtype: torch.dtype) -> bool:
+    """Whether there is a compiled kernel for this precision: loading it takes most of a second, so on first use."""
     if importlib.util.find_spec("numba") is None:
-        return None
-    from radii.bounds._cut_kernel import run
-
-    return run
+        return False
+    with uncharged():
+        row, one = torch.ones((1, 1), dtype=dtype), torch.ones(1, dtype=dtype)
+        _compiled(row[None], row, row, one, one, one, row.bool())
+    return True

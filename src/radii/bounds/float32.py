@@ -20,9 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.bounds.backward import Magnitudes
 from radii.bounds.rounding import U32, UP, gamma
 from radii.errors import UnsupportedOperator

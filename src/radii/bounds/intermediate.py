@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
-from radii.bounds.backward import Linear, Lines, Magnitudes, backward
+from radii._torch import Tensor, torch
+from radii.bounds.activations import ReluLines
+from radii.bounds.backward import Linear, Magnitudes, backward
 from radii.bounds.interval import of_input, through
 from radii.bounds.region import Region
 from radii.models.convolutions import Conv, ConvTranspose
@@ -28,7 +27,7 @@ class Root:
 
     graph: Graph
     region: Region
-    lines: dict[int, Lines]
+    lines: dict[int, ReluLines]
     magnitudes: Magnitudes
 
     def rows(self, index: Tensor) -> Root:
@@ -101,7 +100,7 @@ def bound_root(
             shape = low[before].shape
             low[before], high[before] = ends[0].reshape(shape), ends[1].reshape(shape)
             magnitudes.narrow(before, *ends)
-            lines[index] = Lines.of(*ends)
+            lines[index] = ReluLines.of(*ends)
         a, b = through(node, [low[i] for i in node.inputs], [high[i] for i in node.inputs])
         low.append(a)
         high.append(b)

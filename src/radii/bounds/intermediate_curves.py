@@ -7,11 +7,11 @@ whose slopes and multipliers climb the bound's own gradient.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
+from radii.bounds.ascent import adam
 from radii.bounds.backward import Magnitudes
 from radii.bounds.backward_curves import Bound, Pull, descend
 from radii.bounds.cuts import lowest_under_cut
@@ -138,10 +138,17 @@ class Relaxed:
         return found.a, found.c
 
 
-def relax(sites: Sites, place: Place, low: Tensor, high: Tensor, wanted: Tensor | None = None) -> Relaxed:
+def relax(
+    sites: Sites,
+    place: Place,
+    low: Tensor,
+    high: Tensor,
+    wanted: Tensor | None = None,
+    go_on: Callable[[], bool] = lambda: True,
+) -> Relaxed:
     """Intervals and lines of all sites over a place, from intervals (batch, sites) that are known (±inf: nothing is).
 
-    Only sites that are `wanted` are bounded backwards, the others by intervals alone.
+    Only sites that are `wanted` are bounded backwards, and none once `go_on` says no: the others by intervals alone.
     """
     graph = sites.graph
     low, high = low.clone(), high.clone()
@@ -165,7 +172,8 @@ def relax(sites: Sites, place: Place, low: Tensor, high: Tensor, wanted: Tensor 
             for site in sites.of_node[index]:
                 at = slice(site.start, site.end)
                 chosen = useful if wanted is None else useful & wanted[at]
-                _tighten(sites, site, place, (low, high), chosen.any(0).nonzero()[:, 0], (lines, sizes))
+                if go_on():
+                    _tighten(sites, site, place, (low, high), chosen.any(0).nonzero()[:, 0], (lines, sizes))
                 crossed = low[:, at] > high[:, at]
                 empty |= crossed.any(1)
                 # A node without points is dropped; until then its intervals must not upset the arithmetic.
@@ -278,11 +286,7 @@ def _moved(
     """One step of Adam, measured in the span of each number."""
     if gradient is None:
         return value.detach()
-    g = torch.nan_to_num(gradient) * span
-    moments[0].mul_(0.9).add_(g, alpha=0.1)
-    moments[1].mul_(0.99).add_(g * g, alpha=0.01)
-    first, second = moments[0] / (1 - 0.9 ** (step + 1)), moments[1] / (1 - 0.99 ** (step + 1))
-    return value.detach() + rate * span * first / (second.sqrt() + 1e-30)
+    return value.detach() + rate * span * adam(torch.nan_to_num(gradient) * span, *moments, step, 1e-30)
 
 
 def _scale(sites: Sites, met: dict[int, Tensor], like: Tensor) -> Tensor:

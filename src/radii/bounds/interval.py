@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.bounds.region import Region
 from radii.bounds.rounding import TINY, UP, gamma
 from radii.models.graph import Graph, Node

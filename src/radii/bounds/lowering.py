@@ -14,8 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-import torch
-
+from radii._torch import torch
 from radii.errors import UnsupportedOperator
 from radii.models.convolutions import MaxPool
 from radii.models.graph import Graph, Node

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.bounds.activations import Curve, Ends, Slopes, curve_of
 from radii.models.graph import Graph
 

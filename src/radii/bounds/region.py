@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.bounds.rounding import UP, gamma, outward, unit_of
 from radii.problem import Domain, Norm
 
@@ -117,6 +115,10 @@ class Region:
                 break
             epsilon = torch.where(moved, following, epsilon)
         return torch.where(start > 0, best, torch.zeros_like(best))
+
+    def value(self, a: Tensor, c: Tensor, x: Tensor) -> Tensor:
+        """a·x + c at points (batch, rows, d); not certified."""
+        return (a * x).sum(-1) + c
 
     def minimiser(self, a: Tensor, epsilon: Tensor | None = None) -> Tensor:
         """A point of each ball where a·x is least (batch, rows, d); not certified, for attacks and gradients."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from operator import attrgetter
 
-import torch
+from radii._torch import torch
 
 U64 = 2.0**-53
 U32 = 2.0**-24

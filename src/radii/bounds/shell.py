@@ -10,9 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.bounds.region import Region
 from radii.bounds.rounding import gamma, outward
 
@@ -63,6 +61,24 @@ class Shell(Region):
         crossing = torch.where((falling < 0) & (flat > 0), between, torch.minimum(near, far))
         least = torch.where(falling >= 0, near, torch.where(flat <= 0, far, crossing))
         return self.at_center(a, c) + torch.minimum(torch.minimum(least, near), far) - slack
+
+    def value(self, a: Tensor, c: Tensor, x: Tensor) -> Tensor:
+        """a·x + c + slope·(‖x − x0‖ − inner) at points (batch, rows, d); not certified."""
+        far: Tensor = torch.linalg.vector_norm(x - self.center[:, None], ord=self.norm.order, dim=-1)
+        return super().value(a, c, x) + self.slope * (far - self.inner)
+
+    def minimiser(self, a: Tensor, epsilon: Tensor | None = None) -> Tensor:
+        """A point of each shell where a·x + slope·‖x − x0‖ is least: at its inner or at its outer end.
+
+        Between them the function can only be less where the domain clips the ball; a gradient does not need that.
+        """
+        if epsilon is not None:
+            return super().minimiser(a, epsilon)
+        outer = self.epsilon[:, None].expand(a.shape[:2])
+        start = torch.minimum(torch.full_like(outer, self.inner), outer)
+        ends = [Region.minimiser(self, a, size) for size in (start, outer)]
+        near, far = (super(Shell, self).value(a, self.slope * size, x) for size, x in zip((start, outer), ends))
+        return torch.where((near < far)[..., None], ends[0], ends[1])
 
     def root(self, a: Tensor, c: Tensor) -> Tensor:
         """A shell proves nothing of the ball inside it: no radius comes from one bound."""

@@ -144,11 +144,11 @@ def run(
       radii guarantee run zoo:mnist5k-standard --data mnist5k --eps 0.01 --error 0.2 --search one --sequential
     """
     from radii._check import choice, epsilon
-    from radii.cli.sampling import Request, sample
+    from radii.cli.sampling import Sampling, sample
 
     size = epsilon(eps, "--eps")
     choice(search, "--search", SEARCHES)
-    request = Request(
+    request = Sampling(
         model=model, data=data, root=root, split=split, reading=data_options(option), eps=size, error=error,
         confidence=confidence, method=method,
         share=share, one=one or search != "direct", among=among, inputs=inputs, finite=finite, search=search,

@@ -86,7 +86,7 @@ class Lines:
 
     def finished(self, finished: Finished) -> None:
         self._tally.add(finished)
-        unit = finished.work.unit
+        unit = finished.unit.record
         if finished.failure:
             note(f"failed: {unit.classifier.name}, {unit.instance.dataset} input {unit.instance.index}: "
                  f"{finished.failure}")  # fmt: skip

@@ -13,7 +13,7 @@ from radii.errors import InputError
 
 if TYPE_CHECKING:
     from radii.store import RadiusRecord
-    from radii.study.ask import Options
+    from radii.study.settings import Options
 
 _SHOWN = ("index", "label", "prediction", "target", "lower", "upper", "status", "cpu_seconds")
 
@@ -60,6 +60,7 @@ def radius(
     from radii import api
     from radii.store import Selection, export, open_store, radii_frame
     from radii.study.progress import shown
+    from radii.study.stored import stored_radii
 
     prop = property_of(property, target)
     if prop.caution:
@@ -75,21 +76,26 @@ def radius(
         note(f"alarm: {line}")
     asked: Options = {"property": prop, "norm": norm, "seconds": seconds, "tolerance": tolerance}
     asked |= {"grid": grid_of(grid), "verifier": verifier, "seed": seed, "evidence": evidence is not None}
-    work = api.measurement(net, **asked)
+    question = api.question(net, **asked)
     with open_store(store or ":memory:") as opened:
         with stoppable() as ending, shown(None, len(chosen), net.name) as tell:
-            work.kept(chosen.instances, opened, tell)
-        keys = tuple(work.unit(instance).key for instance in chosen)
-        frame = radii_frame(opened, Selection(key=keys))
+            stored_radii(question, chosen.instances, opened, tell)
+        mine = Selection(key=tuple(question.unit(instance).key for instance in chosen))
+        records = list(opened.records(mine))
         if evidence is not None:
-            _write(evidence, list(opened.records(Selection(key=keys))))
-    if json:
-        typer.echo(export(frame, "json"), nl=False)
-    else:
-        plain = frame[list(_SHOWN)].astype(object).where(frame[list(_SHOWN)].notna(), None)
-        typer.echo(f"{net.name} on {chosen.name} {chosen.split}, {prop}, {norm}")
-        typer.echo(table(_SHOWN, plain.to_numpy().tolist()))
-    return partial(f"{len(frame)} of {counted(len(chosen), 'input')} done", store) if ending.stopped else 0
+            _write(evidence, records)
+        if json:
+            typer.echo(export(radii_frame(opened, mine), "json"), nl=False)
+        else:
+            typer.echo(f"{net.name} on {chosen.name} {chosen.split}, {prop}, {norm}")
+            typer.echo(table(_SHOWN, [_row(record) for record in records]))
+    return partial(f"{len(records)} of {counted(len(chosen), 'input')} done", store) if ending.stopped else 0
+
+
+def _row(record: RadiusRecord) -> tuple[object, ...]:
+    found, instance = record.radius, record.unit.instance
+    ends = (found.lower, found.upper, found.status.value, found.cost.cpu_seconds)
+    return instance.index, instance.label, found.prediction, record.unit.setting.target, *ends
 
 
 def _write(target: Path, records: list[RadiusRecord]) -> None:

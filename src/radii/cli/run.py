@@ -49,7 +49,6 @@ def run(
     """
     from radii._check import choice
     from radii.cli.pools import local, other, requested
-    from radii.store import open_store
     from radii.study.file import read_study
 
     choice(runner, "--runner", ("local", "ray", "serial"))
@@ -64,18 +63,20 @@ def run(
     with ExitStack() as stack:
         # The workers load their modules while this process loads the networks and the inputs.
         pool = stack.enter_context(local(workers)) if runner == "local" and not dry_run else None
-        plan = _resolved(said, study)
+        plan = _resolved(said, study, light=dry_run)
         if dry_run:
             return _foretell(plan, where, workers, retry, json)
+        from radii.store import open_store
+
         opened = stack.enter_context(open_store(where))
         chosen = pool or stack.enter_context(other(runner, address, occupies))
         return _report(_go(plan, opened, chosen, retry, json), opened.where, json)
 
 
-def _resolved(said: StudyFile, path: Path) -> Plan:
+def _resolved(said: StudyFile, path: Path, light: bool) -> Plan:
     from radii.study.plan import resolve
 
-    plan = resolve(said, path.resolve().parent, sometimes())
+    plan = resolve(said, path.resolve().parent, sometimes(), light)
     for line in plan.alarms:
         note(f"alarm: {line}")
     return plan
@@ -111,7 +112,7 @@ def _announce(plan: Plan, store: Store, todo: int, workers: int) -> None:
     from radii.study.describe import plan_lines
     from radii.study.estimate import forecast
 
-    note(f"{plan.name}: {counted(len(plan.works), 'unit')}, {todo} to do, in {store.where}")
+    note(f"{plan.name}: {counted(len(plan.units), 'unit')}, {todo} to do, in {store.where}")
     for line in plan_lines(plan):
         note(f"  {line}")
     found = forecast(plan, store, workers) if todo else None
@@ -134,7 +135,7 @@ def _report(summary: Summary, where: str, json: bool) -> int:
         failed = {"failed": len(summary.failures), "alarms": len(summary.alarms), "stopped": summary.stopped}
         event({"event": "end", **counts, **failed, "trouble": summary.trouble or None})
     for failure in summary.failures[:5]:
-        unit = failure.work.unit
+        unit = failure.unit.record
         note(f"failed: {unit.classifier.name}, {unit.instance.dataset} input {unit.instance.index}: {failure.failure}")
     for alarm in summary.alarms:
         note(f"alarm: {alarm.classifier}, {alarm.dataset} input {alarm.index}: {alarm.message}")
@@ -151,32 +152,40 @@ def _report(summary: Summary, where: str, json: bool) -> int:
     return PARTIAL
 
 
+def _there(where: str) -> bool:
+    """Whether a store can be there: a file that is, or any server."""
+    if "://" not in where:
+        return Path(where).exists()
+    from radii.store.engine import address
+
+    url = address(where)
+    return url.get_backend_name() != "sqlite" or Path(url.database or "").exists()
+
+
 def _foretell(plan: Plan, where: str, workers: int | None, retry: bool, json: bool) -> int:
     from radii.cli.console import emit_json
     from radii.cli.live import span
     from radii.runners.processes import cores
-    from radii.store import EmptyStoreError, open_store
-    from radii.store.engine import address
     from radii.study.describe import plan_lines
     from radii.study.estimate import forecast
 
     many = workers or cores()
     before = time.time() if retry else None
     found = forecast(plan, None, many)
-    url = address(where)
-    if url.get_backend_name() != "sqlite" or Path(url.database or "").exists():
-        # A dry run makes no file and no tables.
+    if _there(where):  # a dry run makes no file and no tables
+        from radii.store import EmptyStoreError, open_store
+
         with suppress(EmptyStoreError), open_store(where, create=False) as opened:
             found, where = forecast(plan, opened, many, before), opened.where
     if json:
-        body = {"study": plan.name, "units": len(plan.works), "missing": found.missing, "done": found.done}
+        body = {"study": plan.name, "units": len(plan.units), "missing": found.missing, "done": found.done}
         emit_json({**body, "skipped": plan.skipped, "seconds": found.seconds, "at_most_seconds": found.most})
         return 0
     for line in plan_lines(plan):
         typer.echo(line)
     rows = [(name, count, found.done[name], found.missing[name]) for name, count in plan.counts().items()]
     typer.echo("\n" + table(("classifier", "units", "done", "to do"), rows))
-    typer.echo(f"\n{plan.name}: {counted(len(plan.works), 'unit')}, {found.total} to do, in {where}")
+    typer.echo(f"\n{plan.name}: {counted(len(plan.units), 'unit')}, {found.total} to do, in {where}")
     if plan.skipped:
         typer.echo(f"{counted(plan.skipped, 'input')} left out: the label is the target")
     if found.seconds is not None:

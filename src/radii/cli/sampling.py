@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from radii.data import Dataset
     from radii.stats.sample_sizes import Plan
     from radii.store import Store
-    from radii.study.measure import Measurement
+    from radii.study.question import Question
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class Sampling:
     """What was asked for on the command line."""
 
     model: str
@@ -43,7 +43,7 @@ class Request:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-def sample(asked: Request, sequential: bool, json: bool) -> int:
+def sample(asked: Sampling, sequential: bool, json: bool) -> int:
     """Plan, draw, measure, and print the sentence; 3 where a sequential run ended before it was narrow enough."""
     from radii import api
 
@@ -52,11 +52,11 @@ def sample(asked: Request, sequential: bool, json: bool) -> int:
     net.check_inputs(everything.x, everything.y)
     for line in (*net.alarms, *everything.alarms):
         note(f"alarm: {line}")
-    work = _measurement(net, asked)
-    return _sequential(asked, work, everything, json) if sequential else _fixed(asked, work, everything, json)
+    question = _question(net, asked)
+    return _sequential(asked, question, everything, json) if sequential else _fixed(asked, question, everything, json)
 
 
-def _measurement(net: Any, asked: Request) -> Measurement:
+def _question(net: Any, asked: Sampling) -> Question:
     from radii import api
     from radii._check import whole
 
@@ -70,10 +70,10 @@ def _measurement(net: Any, asked: Request) -> Measurement:
             raise InputError("--finite: expected it without --target, whose own class cannot be asked; leave one out")
         number = int(asked.target) if asked.target.isdigit() else asked.target
         options["target"] = whole(number, "--target", high=net.classes - 1)
-    return api.measurement(net, **options)
+    return api.question(net, **options)
 
 
-def plan_of(asked: Request, available: int) -> Plan:
+def plan_of(asked: Sampling, available: int) -> Plan:
     """The number of inputs that the asked width needs, which the data set must hold."""
     from radii.stats.dkw import dkw_half_width
     from radii.stats.sample_sizes import sample_size
@@ -90,37 +90,38 @@ def plan_of(asked: Request, available: int) -> Plan:
     return plan
 
 
-def _fixed(asked: Request, work: Measurement, everything: Dataset, json: bool) -> int:
+def _fixed(asked: Sampling, question: Question, everything: Dataset, json: bool) -> int:
     from radii import api
     from radii.store import open_store
     from radii.study.progress import shown
     from radii.study.sample import draw, evidence
+    from radii.study.stored import stored_radii
 
     count = asked.inputs or plan_of(asked, len(everything)).n
     drawn = _askable(draw(everything, count, asked.options["seed"]), asked.target)
     note(f"{len(drawn)} of {len(everything)} inputs of {everything.name} {everything.split}, drawn at random")
     with open_store(asked.store or ":memory:") as store:
-        with stoppable() as ending, shown(None, len(drawn), work.classifier.name) as tell:
-            found = work.kept(drawn.instances, store, tell)
+        with stoppable() as ending, shown(None, len(drawn), question.classifier.name) as tell:
+            found = stored_radii(question, drawn.instances, store, tell)
         if ending.stopped:
-            return _stopped(asked, work, drawn, store)
-    dist = api.gathered(drawn, found, work.classifier.name)
+            return _stopped(asked, question, drawn, store)
+    dist = api.gathered(drawn, found, question.classifier.name)
     promise = dist.guarantee(
         asked.confidence,
         asked.among,
         population=len(everything) if asked.finite else None,
-        evidence=evidence(work.decider.proves, work.decider.refutes),
+        evidence=evidence(question.decider.proves, question.decider.refutes),
     )
     promise = replace(promise, about=about(asked.target))
     method = asked.method if asked.method not in (None, "dkw") else "clopper-pearson"
     low, high = promise.at_one(asked.eps, str(method)) if asked.one else (float(v) for v in promise.at(asked.eps))
     told = promise.sentence(asked.eps, whole_curve=not asked.one, method=str(method))
     facts = {"n": promise.n, "low": low, "high": high, "population": promise.population}
-    _tell(asked, work, drawn, {**facts, "evidence": promise.evidence, "sentence": told}, json)
+    _tell(asked, question, drawn, {**facts, "evidence": promise.evidence, "sentence": told}, json)
     return 0
 
 
-def _sequential(asked: Request, work: Measurement, everything: Dataset, json: bool) -> int:
+def _sequential(asked: Sampling, question: Question, everything: Dataset, json: bool) -> int:
     from radii.stats.sequential import Watch
     from radii.store import open_store
     from radii.study.progress import shown
@@ -128,18 +129,18 @@ def _sequential(asked: Request, work: Measurement, everything: Dataset, json: bo
 
     if asked.finite or asked.among != "all" or asked.method is not None:
         raise InputError("--sequential: expected it without --finite, --among and --method, got one of them")
-    kind = evidence(work.decider.proves, work.decider.refutes)
+    kind = evidence(question.decider.proves, question.decider.refutes)
     watch = Watch(
         eps=asked.eps, width=2 * asked.error, confidence=asked.confidence, evidence=kind, about=about(asked.target)
     )
     drawn = _askable(draw(everything, asked.inputs or len(everything), asked.options["seed"]), asked.target)
     with open_store(asked.store or ":memory:") as store:
-        with stoppable() as ending, shown(None, len(drawn), work.classifier.name) as tell:
-            found, watch = watched(work, drawn, store, watch, tell)
+        with stoppable() as ending, shown(None, len(drawn), question.classifier.name) as tell:
+            found, watch = watched(question, drawn, store, watch, tell)
         if ending.stopped:
-            return _stopped(asked, work, drawn, store)
+            return _stopped(asked, question, drawn, store)
     facts = {"n": watch.draws, "low": watch.low, "high": watch.high, "reached": watch.done, "evidence": kind}
-    _tell(asked, work, drawn[: len(found)], {**facts, "sentence": watch.sentence()}, json)
+    _tell(asked, question, drawn[: len(found)], {**facts, "sentence": watch.sentence()}, json)
     if watch.done:
         return 0
     gaps = (watch.not_broken - watch.proven) / watch.draws
@@ -151,19 +152,19 @@ def _sequential(asked: Request, work: Measurement, everything: Dataset, json: bo
     return PARTIAL
 
 
-def _stopped(asked: Request, work: Measurement, drawn: Dataset, store: Store) -> int:
+def _stopped(asked: Sampling, question: Question, drawn: Dataset, store: Store) -> int:
     """What a stopped run has measured: shares of the sample, and no guarantee, which the whole sample would give."""
     from radii.report.content import gather
     from radii.store import Selection
 
-    keys = tuple(work.unit(instance).key for instance in drawn)
+    keys = tuple(question.unit(instance).key for instance in drawn)
     known = gather([store], Selection(key=keys)).series
     done = len(known[0].dist) if known else 0
     if known:
         low, high = known[0].dist.robust_accuracy(asked.eps)
         typer.echo(
-            f"{work.classifier.name}: of the {counted(done, 'input')} measured so far {low:.1%} are proven robust at "
-            f"{asked.eps:g} and {high:.1%} are not broken; nothing follows yet for unseen inputs."
+            f"{question.classifier.name}: of the {counted(done, 'input')} measured so far {low:.1%} are proven robust "
+            f"at {asked.eps:g} and {high:.1%} are not broken; nothing follows yet for unseen inputs."
         )
     return partial(f"{done} of {counted(len(drawn), 'input')} done", asked.store)
 
@@ -183,11 +184,11 @@ def _askable(drawn: Dataset, target: str | None) -> Dataset:
     return drawn[rows]
 
 
-def _tell(asked: Request, work: Measurement, drawn: Dataset, facts: dict[str, Any], json: bool) -> None:
+def _tell(asked: Sampling, question: Question, drawn: Dataset, facts: dict[str, Any], json: bool) -> None:
     if not json:
-        typer.echo(f"{work.classifier.name}: {facts['sentence']}")
+        typer.echo(f"{question.classifier.name}: {facts['sentence']}")
         return
-    where = {"network": work.classifier.name, "dataset": drawn.name, "split": drawn.split, "eps": asked.eps}
-    how = {"confidence": asked.confidence, "search": asked.search, "verifier": work.decider.identity}
+    where = {"network": question.classifier.name, "dataset": drawn.name, "split": drawn.split, "eps": asked.eps}
+    how = {"confidence": asked.confidence, "search": asked.search, "verifier": question.decider.identity}
     indices = [int(index) for index in drawn.indices]
     emit_json({**where, **how, "seed": asked.options["seed"], **facts, "indices": indices})

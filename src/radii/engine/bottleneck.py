@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.bounds.intermediate import Root
 from radii.bounds.rounding import U64
 from radii.engine.attained import Attained

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.engine.nodes import Nodes
 
 Rule = Callable[[Nodes], Tensor]  # (nodes,) int64

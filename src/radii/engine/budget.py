@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import psutil
 
+from radii._cpu import cpu_seconds
 from radii._memory import free_memory
 from radii.decide import Budget
 from radii.engine.tuning import DEFAULT, Memory
@@ -20,13 +20,13 @@ class Meter:
         self._batch_part = memory.batch_part
         self.budget = budget
         self.nodes = 0
-        self._start = time.process_time() - spent
+        self._start = cpu_seconds() - spent
         self._process = psutil.Process()
 
     @property
     def cpu(self) -> float:
         """CPU seconds used."""
-        return time.process_time() - self._start
+        return cpu_seconds() - self._start
 
     @property
     def limited(self) -> bool:
@@ -50,6 +50,12 @@ class Meter:
         return None
 
     @property
+    def patient(self) -> bool:
+        """Whether a last pass may still take its time beyond the budget: as much of it as runners allow for."""
+        seconds = self.budget.seconds
+        return seconds is None or self.cpu < 1.2 * seconds + 2.0
+
+    @property
     def room(self) -> int:
         """Bytes that one batch of nodes may take."""
         free = free_memory()
@@ -57,15 +63,18 @@ class Meter:
             free = min(free, self.budget.memory - int(self._process.memory_info().rss))
         return max(0, free) // self._batch_part
 
-    def part(self, share: float) -> Meter:
-        """A meter for a piece of the work: it may use a share of the whole budget, and no more than is left."""
+    def part(self, share: float, most: int | None = None) -> Meter:
+        """A meter for a piece of the work: a share of the whole budget, no more than is left, and `most` nodes."""
         share = min(share, max(0.0, 1.0 - self.share))
         seconds, nodes = self.budget.seconds, self.budget.nodes
+        if nodes is not None:
+            nodes = max(1, int(share * nodes))
+        nodes = min((n for n in (nodes, most) if n is not None), default=None)
         return Meter(
             replace(
                 self.budget,
                 seconds=None if seconds is None else max(1e-6, min(share * seconds, seconds - self.cpu)),
-                nodes=None if nodes is None else max(1, int(share * nodes)),
+                nodes=nodes,
             )
         )
 

@@ -15,9 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.bounds.backward import backward
 from radii.bounds.intermediate import CHUNK, Root
 from radii.bounds.region import Region
@@ -216,7 +214,10 @@ def _nothing(root: Root) -> Rows:
     return Rows(zeros((0, root.region.center.shape[1])), zeros(0), zeros((0, 0)), zeros(0))
 
 
-def charges(rows: Rows, magnitude: Tensor, high: Tensor, unit: float) -> Tensor:
-    """What one unit of each row's value costs in rounding when its coefficients are rounded and used once."""
-    terms = rows.m.shape[1] + 6  # a bound adds up at most one row a neuron, and the objective
+def charges(rows: Rows, magnitude: Tensor, high: Tensor, unit: float, mixed: int = 0) -> Tensor:
+    """What one unit of each row's value costs in rounding when its coefficients are rounded and used once.
+
+    Used in sums of up to `mixed` rows, where that is asked.
+    """
+    terms = rows.m.shape[1] + 6 + mixed  # a bound adds up at most one row a neuron, and the objective
     return (gamma(terms, unit) * scales(rows, magnitude, high) + rows.slack) * UP

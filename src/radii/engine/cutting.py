@@ -8,9 +8,8 @@ nothing is left of the node.
 from __future__ import annotations
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from radii._torch import Tensor, torch
 from radii.bounds.cuts import lowest_under_cut
 from radii.bounds.rounding import U32
 from radii.engine.nodes import Nodes

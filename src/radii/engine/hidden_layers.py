@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.bounds.rounding import U64
 from radii.engine.attained import Attained
 from radii.engine.condensed import Condensed, CondensedRoot, Rows, truncated

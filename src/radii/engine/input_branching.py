@@ -8,9 +8,7 @@ property 1 it leaves open, after thousands of boxes, what this closes in hundred
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.bounds.intermediate import Root
 from radii.bounds.intermediate_curves import Relaxed
 from radii.bounds.operands import Slants

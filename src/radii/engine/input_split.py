@@ -11,9 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from functools import cached_property
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.bounds.backward import Linear
 from radii.bounds.backward_curves import Bound
 from radii.bounds.bound import arguments, bound, ends

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.bounds.activations import ReluCurve, TanhCurve
 from radii.bounds.intermediate_curves import Relaxed
 from radii.bounds.operands import Sites

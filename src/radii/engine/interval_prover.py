@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.bounds.intermediate_curves import Place, Relaxed, relax
 from radii.bounds.operands import Sites
 from radii.engine.goals import Goal
@@ -28,7 +26,8 @@ class IntervalProver(Prover):
         return self._work(self._tree(radius), Limits())
 
     def bounded(self, radius: float) -> Relaxed:
-        net = relax(self.sites, Place((self.state.region(radius),)), *self._proven_ends(radius))
+        state, known = self.state, self._proven_ends(radius)
+        net = relax(self.sites, Place((state.region(radius),)), *known, go_on=lambda: not state.meter.over)
         self.intervals[radius] = (net.low, net.high)
         return net
 

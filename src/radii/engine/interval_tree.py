@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.bounds.backward_curves import Pull
 from radii.bounds.intermediate_curves import Climb, Cut, Place, Relaxed, climb, relax
 from radii.bounds.interval import of_input

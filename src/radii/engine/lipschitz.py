@@ -2,83 +2,114 @@
 
 Inside the ball where no neuron can change its sign the network is affine, and its slope is the dual norm of the
 gradient rows, over the directions that the domain allows. Outside it the ball is cut into shells r ≤ ‖δ‖ ≤ R: on one of
-them "no slope reaches L" is a row with a distance term, which trees decide like any other (see `bounds.shell`). Shells
-that do not close are halved, down to a share of the tolerance. No Jacobian is bounded anywhere.
+them "no slope reaches L" is a row with a distance term, which trees decide like any other (see `bounds.shell`). The
+worst shell is worked on first; one that does not close soon is halved. No Jacobian is bounded anywhere.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.bounds.bound import bound
 from radii.bounds.intermediate import Root, bound_root
 from radii.bounds.lowering import is_smooth
-from radii.bounds.region import Region
 from radii.bounds.rounding import UP, gamma, proving
 from radii.engine.output_rows import OutputRows, lowered_outputs
-from radii.engine.reach import ReachSearch
+from radii.engine.reach import NEAR, ReachSearch
 from radii.models.graph import Graph
 from radii.problem import Reason
 
 GROWTH = 2.0  # how much larger the outer radius of a shell is than the inner one
-THINNEST = 0.25  # of the tolerance: shells are not halved below this
+THIN = 1.05  # the same for a shell that is not halved further
+FAR = 1.5  # times a threshold: from more than this a shell is brought down in steps, which are cheap there
+SHELL_NODES = 300  # of a shell's first tree: halves of a shell that takes more are cheaper together
 SMALLEST = 1e-9  # of ε: an affine ball smaller than this is taken for none
 KINK = "a neuron is at its kink at the input itself, so no ball around it is affine"
 CURVED = "a network with curved activations is affine nowhere: no slope is proven"
 
 
 @dataclass(eq=False)
+class Piece:
+    """One shell under search: what is proven of slopes in it, and what the next try may cost."""
+
+    inner: float
+    outer: float
+    proven: float = math.inf  # no slope of the shell reaches it
+    nodes: int = SHELL_NODES
+    failed: float = -math.inf  # the largest slope that could not be excluded with so many nodes
+
+    @property
+    def thin(self) -> bool:
+        """Whether halving it would hardly tighten its bounds."""
+        return self.outer <= THIN * self.inner
+
+
+@dataclass(eq=False)
 class SlopeSearch(ReachSearch):
     """The search for the largest slope in one ball; `quantity` has a row per output and direction."""
 
-    shells: list[tuple[float, float]] | None = None  # (inner, outer), from the affine ball to ε
+    shells: list[Piece] = field(default_factory=list)  # from the affine ball to ε
     affine: float = math.inf  # the slope inside the affine ball
 
     def _root(self) -> float:
-        """The slope of the affine ball, and the shells outside it; nothing is proven of those yet."""
+        """The slope of the affine ball, and what linear bounds say of the shells outside it, without trees."""
         self.affine, inner = self._affine()
         if math.isinf(self.affine):
             self.note = self.note or KINK
             return math.inf
-        self.shells = []
         while inner < self.epsilon:
             outer = min(GROWTH * inner, self.epsilon)
-            self.shells.append((inner, outer))
+            self.shells.append(self._piece(inner, outer))
             inner = outer
-        return self._by_intervals()
+        return self._worst()
 
-    def _next(self, low: float, first: bool) -> float | None:
-        if math.isinf(self.proven):
-            return None
-        return super()._next(max(low, self.affine), first)
+    def _worst(self) -> float:
+        return max([self.affine, *(piece.proven for piece in self.shells)])
+
+    def _narrow(self) -> None:
+        """Works on the worst shell until all are just above the best witness."""
+        size = 1.0 + NEAR * self.tolerance
+        while not self.finished and self._improve(max(size * self.witnessed, self.affine), 1.0):
+            self.proven = self._worst()
 
     def _prove(self, threshold: float, share: float) -> bool:
         """Whether no slope reaches a threshold, in the affine ball and on every shell."""
-        if self.shells is None or self.affine >= threshold or self.meter.over is not None:
-            return False
         until = self.meter.share + share
-        todo = sorted(self.shells, reverse=True)
-        done: list[tuple[float, float]] = []
-        while todo:
-            if self.meter.share >= until or self.meter.over is not None or self.witnessed >= threshold:
-                self.shells = sorted(done + todo)
-                return False
-            inner, outer = todo.pop()
-            if self._shell(threshold, inner, outer, until - self.meter.share):
-                done.append((inner, outer))
-                continue
-            if self.witnessed >= threshold or outer <= inner * (1.0 + THINNEST * self.tolerance):
-                self.shells = sorted([*done, *todo, (inner, outer)])
-                return False
-            middle = math.sqrt(inner * outer)
-            todo += [(middle, outer), (inner, middle)]
-        self.shells = sorted(done)
+        while self._improve(threshold, until):
+            self.proven = self._worst()
+        return self.affine < threshold and self._worst() <= threshold
+
+    def _improve(self, threshold: float, until: float) -> bool:
+        """Tries to bring the worst shell down to a threshold; False when that is done, pointless or too dear."""
+        worst = max(self.shells, key=lambda piece: piece.proven, default=None)
+        if worst is None or worst.proven <= threshold or self.affine > threshold or self.witnessed >= threshold:
+            return False
+        if self.meter.share >= until or self.meter.over is not None:
+            return False
+        low = max(threshold, worst.failed)
+        level = low if low > worst.failed and worst.proven <= FAR * low else 0.5 * (low + worst.proven)
+        if self._shell(level, worst.inner, worst.outer, until - self.meter.share, worst.nodes):
+            worst.proven = level
+        elif not worst.thin:
+            self._halve(worst)
+        else:
+            worst.failed = level
+            if worst.proven - level <= 0.1 * self.tolerance * worst.proven:  # all between was tried
+                worst.failed, worst.nodes = -math.inf, 4 * worst.nodes
+                return self.stopped is not Reason.INCOMPLETE
         return True
+
+    def _halve(self, piece: Piece) -> None:
+        """Two shells in the place of one, each with bounds of its own and somewhat more nodes."""
+        middle = math.sqrt(piece.inner * piece.outer)
+        self.shells.remove(piece)
+        for inner, outer in ((piece.inner, middle), (middle, piece.outer)):
+            half = self._piece(inner, outer)
+            half.proven, half.nodes = min(half.proven, piece.proven), int(1.5 * piece.nodes)
+            self.shells.append(half)
 
     def radius(self, constant: float, tolerance: float, below: Callable[[], float]) -> float:
         """The largest radius up to which no slope reaches a constant: shells are proven from the centre outwards.
@@ -92,7 +123,8 @@ class SlopeSearch(ReachSearch):
             growth, top = GROWTH, below()
             while lower < top and self.meter.over is None:
                 outer = min(lower * growth, top)
-                if self._shell(constant, lower, outer, 1.0 - self.meter.share):
+                thin = outer <= THIN * lower or outer - lower <= tolerance
+                if self._shell(constant, lower, outer, 1.0 - self.meter.share, None if thin else SHELL_NODES):
                     lower, growth = outer, min(GROWTH, growth * growth)
                     continue
                 top = below()
@@ -102,9 +134,9 @@ class SlopeSearch(ReachSearch):
             self.stopped = self.meter.over
             return min(lower, self.epsilon)
 
-    def _shell(self, threshold: float, inner: float, outer: float, share: float) -> bool:
-        rows = self._rows(threshold, inner)
-        return self._decide(rows, outer, threshold, share)
+    def _shell(self, threshold: float, inner: float, outer: float, share: float, nodes: int | None) -> bool:
+        """Whether no slope of a shell reaches a threshold."""
+        return self._decide(self._rows(threshold, inner), outer, threshold, share, nodes)
 
     def _rows(self, threshold: float, inner: float) -> OutputRows:
         """What must stay positive on a shell: L·‖δ‖ − (row·f(x) − row·f(x̂)), the distance counted from `inner` on."""
@@ -113,7 +145,7 @@ class SlopeSearch(ReachSearch):
         at_center = self._center(graph, coefficients)
         gained = at_center + threshold * inner
         shift = -(gained - 4 * 2.0**-53 * (at_center.abs() + abs(threshold * inner)))
-        return OutputRows(graph, -coefficients, shift, inner, threshold)
+        return OutputRows(graph, -coefficients, shift, inner=inner, slope=threshold)
 
     def _center(self, graph: Graph, rows: Tensor) -> Tensor:
         """Lower bounds of row·f(x̂) over the reals."""
@@ -165,18 +197,10 @@ class SlopeSearch(ReachSearch):
         worst = norm * (1.0 + 2 * gamma(a.shape[1] + 4)) + 2 * error * UP / size
         return float(worst.max())
 
-    def _by_intervals(self) -> float:
-        """A first proven slope: what linear bounds say of every shell, without trees."""
-        worst = self.affine
-        for inner, outer in self.shells or ():
-            rows = self._rows(0.0, inner)
-            region: Region = self.region(outer)
-            net = bound(rows.graph, region)
-            linear = net.margins(rows.rows[None])
-            top = float((-region.lowest(linear.a, linear.shifted() - rows.shift)[0]).max())
-            self.meter.nodes += len(rows.rows)
-            worst = max(worst, top / inner * (1.0 + 1e-12))
-            if not math.isfinite(worst) or self.meter.over is not None:
-                self.stopped = Reason.TIME
-                return math.inf
-        return worst
+    def _piece(self, inner: float, outer: float) -> Piece:
+        """A shell with what linear bounds say of its slopes."""
+        rows, region = self._rows(0.0, inner), self.region(outer)
+        linear = bound(rows.graph, region).margins(rows.rows[None])
+        top = float((-region.lowest(linear.a, linear.shifted() - rows.shift)[0]).max())
+        self.meter.nodes += len(rows.rows)
+        return Piece(inner, outer, top / inner * (1.0 + 1e-12) if math.isfinite(top) else math.inf)

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.bounds.region import Region
 from radii.bounds.rounding import UP, gamma, unit_of
 from radii.engine.condensed import Condensed, Rows, charges
@@ -34,15 +32,15 @@ class Matrices:
     thin: tuple[Tensor, Tensor] | None = None  # P (n, r) and W (r, d) with A = P·W up to rounding, where r is small
 
     @staticmethod
-    def of(net: Condensed, objectives: Rows, dtype: torch.dtype) -> Matrices:
-        """Both cast to a precision; the casts are part of the charges."""
+    def of(net: Condensed, objectives: Rows, dtype: torch.dtype, mixed: bool = False) -> Matrices:
+        """Both cast to a precision; the casts are part of the charges, and sums of objectives where they are mixed."""
         unit = unit_of(dtype)
         magnitude = net.region.magnitude()[0]
         charge = charges(net.neurons, magnitude, net.high, unit)
         thin = factors(net)
         if thin is not None:
             charge = charge + factor_charges(net.neurons.a, *thin, magnitude, unit)
-        objective = charges(objectives, magnitude, net.high, unit)
+        objective = charges(objectives, magnitude, net.high, unit, len(objectives.b) + 1 if mixed else 0)
         lost = 0.0 if dtype == torch.float64 else FLUSHED * (1.0 + float(magnitude.sum() + net.high.clamp_min(0).sum()))
         span = torch.maximum(net.high, -net.low) * (1.0 + 4 * unit)
         return Matrices(
@@ -74,6 +72,12 @@ class Matrices:
     def objectives_of(self, which: Tensor) -> tuple[Rows, Tensor]:
         """Some of the objectives, and what they cost in rounding."""
         return self.objectives.pick(which), self.objective_charge[which]
+
+    def mixed_objectives(self, weights: Tensor) -> tuple[Rows, Tensor]:
+        """Sums of objectives with weights ≥ 0, (sums, objectives), and what they cost in rounding."""
+        rows = self.objectives
+        mixed = Rows(weights @ rows.a, weights @ rows.b, weights @ rows.m, weights @ rows.slack)
+        return mixed, weights @ self.objective_charge
 
 
 def factors(net: Condensed) -> tuple[Tensor, Tensor] | None:

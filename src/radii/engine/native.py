@@ -17,7 +17,7 @@ from radii.bounds.lowering import refuse_unsupported
 from radii.decide import Budget, Clock, Decider, beyond, replay
 from radii.engine import properties
 from radii.engine.budget import Meter
-from radii.engine.class_job import ClassJob
+from radii.engine.class_search import ClassSearch
 from radii.engine.prepare import affordable, working
 from radii.engine.radius_search import RadiusSearch
 from radii.engine.specification import decide_spec
@@ -112,8 +112,8 @@ class Native:
             states = self._attack(classifier, instances, property, norm, budget)
             share = clock.cpu / max(1, len(instances)), clock.wall / max(1, len(instances))
             for position, (instance, state) in enumerate(zip(instances, states)):
-                job = ClassJob(classifier, instance, property, norm, state, self.tuning)
-                results.append(self._one(job, budget, share, tolerance, limit))
+                one = ClassSearch(classifier, instance, property, norm, state, self.tuning)
+                results.append(self._one(one, budget, share, tolerance, limit))
                 if progress is not None:
                     progress(position, results[-1])
         return results
@@ -188,15 +188,15 @@ class Native:
                 return Answer.broken(checked, cpu_seconds=clock.cpu, wall_seconds=clock.wall)
         if query.epsilon == 0.0:
             return Answer.robust(Proof("evaluation", "claim", "onnxruntime"), cpu_seconds=clock.cpu)
-        job = ClassJob(classifier, query.instance, query.property, query.norm, witness, self.tuning)
-        search = job.search(self._meter(budget, clock.cpu), 1e-12, query.epsilon, self.arithmetic == "float32")
+        one = ClassSearch(classifier, query.instance, query.property, query.norm, witness, self.tuning)
+        search = one.search(self._meter(budget, clock.cpu), 1e-12, query.epsilon, self.arithmetic == "float32")
         try:
             search.decide(query.epsilon)
         except (MemoryError, RuntimeError, ValueError, ArithmeticError) as error:
             reason, detail = properties.failure(error)
             return Answer.unknown(reason, detail, cpu_seconds=clock.cpu, wall_seconds=clock.wall)
         cost = {"cpu_seconds": clock.cpu, "wall_seconds": clock.wall, "nodes": search.meter.nodes}
-        found = job.best
+        found = one.best
         if found is not None and found.distance <= query.epsilon:
             return Answer.broken(found, **cost)
         if search.proven and search.lower >= query.epsilon:
@@ -205,17 +205,17 @@ class Native:
         return Answer.unknown(search.stopped or Reason.TIME, detail, **cost)
 
     def _one(
-        self, job: ClassJob, budget: Budget, spent: tuple[float, float], tolerance: float, limit: float | None
+        self, one: ClassSearch, budget: Budget, spent: tuple[float, float], tolerance: float, limit: float | None
     ) -> Radius:
         """The radius of one instance; `spent` are the CPU and wall seconds that the attack took of it."""
         clock = Clock()
-        if isinstance(job.state, int):
+        if isinstance(one.state, int):
             cost = Cost(cpu_seconds=spent[0], wall_seconds=spent[1])
-            return Radius.wrong(prediction=job.state, cost=cost)
-        search = job.search(self._meter(budget, spent[0]), tolerance, limit, self.arithmetic == "float32")
+            return Radius.wrong(prediction=one.state, cost=cost)
+        search = one.search(self._meter(budget, spent[0]), tolerance, limit, self.arithmetic == "float32")
         note = ""
         if self.evidence:
-            search.recorder = self._recorder(job, search.margins.graph)
+            search.recorder = self._recorder(one, search.margins.graph)
         try:
             search.run()
         except (MemoryError, RuntimeError, ValueError, ArithmeticError) as error:
@@ -229,15 +229,15 @@ class Native:
             cpu_seconds=search.meter.cpu,
             wall_seconds=spent[1] + clock.wall,
         )
-        witness = job.best
-        return Radius(
+        witness = one.best
+        return Radius.found(
             lower=search.lower if search.proven else None,
             upper=None if witness is None else witness.distance,
             tolerance=tolerance,
             limit=limit,
             witness=witness,
             proof=self._proof if search.proven else None,
-            prediction=job.instance.label,
+            prediction=one.instance.label,
             cost=cost,
             note=note or _overflow(search) or why,
             evidence=data,
@@ -246,9 +246,9 @@ class Native:
     def _meter(self, budget: Budget, spent: float) -> Meter:
         return Meter(budget, spent, self.tuning.memory)
 
-    def _recorder(self, job: ClassJob, graph: Graph) -> Recorder:
-        target = getattr(job.property, "target", None)
-        recorder = Recorder(job.classifier, job.instance, job.norm, target, self.arithmetic, self.identity)
+    def _recorder(self, one: ClassSearch, graph: Graph) -> Recorder:
+        target = getattr(one.property, "target", None)
+        recorder = Recorder(one.classifier, one.instance, one.norm, target, self.arithmetic, self.identity)
         recorder.reads(graph)
         return recorder
 

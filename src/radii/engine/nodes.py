@@ -1,22 +1,22 @@
 """Nodes: subproblems of one image's condensed network, in batches.
 
 A node fixes the sign of some neurons and carries an objective: it stands for the points of the ball where the neurons
-have these signs, and for the question whether the objective is positive there.
+have these signs, and for the question whether the objective is positive there. An objective is a row, or a clause of
+several rows: positive where one of them is. Weights λ ≥ 0 of its rows make one row of a clause.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-import torch
-from torch import Tensor
+from radii._torch import Tensor, torch
 
 
 @dataclass(eq=False)
 class Nodes:
     """A batch of nodes; all tensors have the nodes along their first dimension."""
 
-    objective: Tensor  # which row of the objectives, int64
+    objective: Tensor  # which row or clause of the objectives, int64
     low: Tensor  # (nodes, n) float32 bounds of the pre-activations inside the node
     high: Tensor
     sign: Tensor  # (nodes, n) int8: +1 fixed active, −1 fixed inactive, 0 free
@@ -26,6 +26,7 @@ class Nodes:
     c: Tensor  # (nodes,) float64: … with rounding taken off
     radius: Tensor  # (nodes,) float64: no violation of the objective closer than this
     score: Tensor  # (nodes, n) float32: how promising a split of each neuron is
+    share: Tensor  # (nodes, k) float32: the weights λ of the rows of each node's clause; 1 where it is one row
 
     def pick(self, index: Tensor) -> Nodes:
         """These nodes, repeated and ordered as asked."""

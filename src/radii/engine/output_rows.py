@@ -1,4 +1,8 @@
-"""OutputRows: what a property asks, as rows over a lowered graph's outputs that must stay positive."""
+"""OutputRows: what a property asks, as rows over a lowered graph's outputs that must stay positive.
+
+A clause of several rows is violated where all of them fail: one that stays positive keeps it. No input meets the clause
+if some weights λ ≥ 0 make the sum of λ·row positive everywhere, so a clause is one row that searches choose themselves.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from radii._torch import Tensor, torch
 from radii.bounds.lowering import lower
 from radii.bounds.region import Region
 from radii.bounds.shell import Shell
@@ -21,17 +24,35 @@ from radii.problem import Classification, OutputSpec, Property
 
 @dataclass(frozen=True, eq=False)
 class OutputRows:
-    """A lowered float64 graph and the rows·outputs > shift that robustness means."""
+    """A lowered float64 graph and the rows·outputs > shift that robustness means: of every clause, one of its rows."""
 
     graph: Graph
     rows: Tensor  # (rows, outputs)
     shift: Tensor  # (rows,)
+    members: Tensor | None = None  # (clauses, k) rows of each clause, shorter ones repeat a row; None: one row each
     inner: float = 0.0  # with a slope: only inputs at least this far from the centre count, …
     slope: float = 0.0  # … and rows gain slope·(distance − inner)
 
     def over(self, region: Region) -> Region:
         """The part of a ball that the rows are about."""
         return region if self.slope == 0.0 else Shell.of(region, self.inner, self.slope)
+
+    @property
+    def clauses(self) -> int:
+        """How many clauses there are."""
+        return len(self.rows if self.members is None else self.members)
+
+    def greatest(self, values: Tensor) -> Tensor:
+        """The greatest of some values of all rows (…, rows) in each clause: (…, clauses)."""
+        return values if self.members is None else values[..., self.members].amax(-1)
+
+    def only(self, clauses: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The rows that some clauses need, and the clauses as rows of those."""
+        if self.members is None:
+            return clauses, None
+        chosen = self.members[clauses]
+        needed, place = np.unique(chosen.cpu().numpy(), return_inverse=True)
+        return torch.from_numpy(needed).to(chosen), torch.from_numpy(place).to(chosen).reshape(chosen.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,20 +114,17 @@ def margins(classifier: Classifier, label: int, property: Property, device: torc
 
 
 def spec_rows(classifier: Classifier, spec: OutputSpec, device: torch.device | str = "cpu") -> OutputRows:
-    """The rows of a specification whose clauses have one condition each; robust where all are above their shifts.
+    """The rows of a specification; robust where one row of every clause is above its shift.
 
     Rows about a single output each lose a final ReLU or Clip: clip(a) ≤ b means a ≤ b for b inside the cut, always for
     b above it and never below it, which is exact and much tighter than relaxing the cut.
     """
-    rows = torch.tensor(np.concatenate([clause.coefficients for clause in spec.clauses]), device=device)
-    shift = torch.tensor(np.concatenate([clause.bounds for clause in spec.clauses]), device=device)
-    if len(rows) != len(spec.clauses):
-        raise InputError("output rows: expected clauses of one condition each, got a conjunction")
+    rows, shift, members = _distinct(spec, device)
     graph, peeled = lowered(classifier, device)
     if peeled == Peeled() and not _curved_end(classifier.graph.logits):
-        return OutputRows(graph, rows, shift)
+        return OutputRows(graph, rows, shift, members)
     if _curved_end(classifier.graph.logits) or bool(((rows != 0).sum(1) != 1).any()):
-        return OutputRows(lowered_outputs(classifier, device), rows, shift)
+        return OutputRows(lowered_outputs(classifier, device), rows, shift, members)
     weight = rows.sum(1)
     end = shift / weight  # the value of the one output at which the row is broken
     falls = weight > 0  # broken at or below it, else at or above it
@@ -114,8 +132,23 @@ def spec_rows(classifier: Classifier, spec: OutputSpec, device: torch.device | s
     never = torch.where(falls, end < peeled.low, end > peeled.high) & (sharp == 0)
     always = torch.where(falls, end >= peeled.high, end <= peeled.low) & (sharp == 0)
     if bool(always.any() | (sharp != 0).any()):
-        return OutputRows(lowered_outputs(classifier, device), rows, shift)
+        return OutputRows(lowered_outputs(classifier, device), rows, shift, members)
+    if members is not None:
+        return OutputRows(graph, rows, shift, members[~never[members].any(1)])
     return OutputRows(graph, rows[~never], shift[~never])
+
+
+def _distinct(spec: OutputSpec, device: torch.device | str) -> tuple[Tensor, Tensor, Tensor | None]:
+    """The rows and shifts of a specification, and the clauses where one has several; those then share equal rows."""
+    rows, shift = (np.concatenate([getattr(c, part) for c in spec.clauses]) for part in ("coefficients", "bounds"))
+    if len(rows) == len(spec.clauses):
+        return torch.tensor(rows, device=device), torch.tensor(shift, device=device), None
+    both, place = np.unique(np.column_stack([rows, shift]), axis=0, return_inverse=True)
+    counts = [len(c.bounds) for c in spec.clauses]
+    first = np.cumsum([0, *counts[:-1]])
+    members = [[place[i + min(j, n - 1)] for j in range(max(counts))] for i, n in zip(first, counts)]
+    found = torch.tensor(both, device=device)
+    return found[:, :-1], found[:, -1], torch.tensor(np.array(members), device=device)
 
 
 def lowered_outputs(classifier: Classifier, device: torch.device | str = "cpu") -> Graph:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 
 import numpy as np
-import torch
 
+from radii._torch import torch
 from radii.attacks.batches import known_surface
 from radii.attacks.effort import Effort
-from radii.bounds.cuts import lowest_under_cut
 from radii.bounds.lowering import unbounded
 from radii.engine.output_rows import lowered
 from radii.engine.tuning import Attacking
@@ -25,23 +23,15 @@ _ROWS = 64  # gradients taken at once to tell their price: more of them are not 
 def working(classifier: Classifier) -> Iterator[None]:
     """One thread while the engine works: more only fight over small tensors, and all of their time is charged.
 
-    Before the work begins, what only the first input needs is done: loading, compiling, lowering.
+    Before the work begins, what only the first input needs is done: loading and lowering (compiling: `bounds/cuts.py`).
     """
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        _compile()
         classifier.once(("ready",), lambda: _load(classifier))
         yield
     finally:
         torch.set_num_threads(before)
-
-
-@cache
-def _compile() -> None:
-    """The kernel of cuts on the smallest numbers: compiling it takes about a second."""
-    one = torch.ones
-    lowest_under_cut(one((1, 1, 1)), one((1, 1)), one((1, 1)), one(1), one(1), one(1))
 
 
 def _load(classifier: Classifier) -> bool:

@@ -17,14 +17,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
+from radii._torch import torch
 from radii.bounds.bound import bound
+from radii.engine.maxima import searchable
 from radii.engine.output_rows import OutputRows, lowered_outputs
 from radii.engine.reach import ReachSearch
-from radii.engine.specification import goals, greatest
-from radii.problem.spec import Clause, OutputSpec
+from radii.problem.spec import Clause
 
 Vector = NDArray[np.float64]
 SLACK = 1e-12  # more than exp, log and sums of some hundred terms lose, relative to their size
@@ -142,19 +142,10 @@ class ProbabilitySearch(ReachSearch):
 
     def _clause(self, clause: Clause, threshold: float, share: float) -> bool:
         """Whether no input of the ball meets a clause."""
-        rows = torch.from_numpy(clause.coefficients)
-        if len(rows) == 1:
-            asked = OutputRows(lowered_outputs(self.classifier), rows, torch.from_numpy(clause.bounds))
-            return self._decide(asked, self.epsilon, threshold, share)
-        graph = greatest(goals(self.classifier, OutputSpec((clause,))))
-        unit = torch.ones((1, 1), dtype=torch.float64)
-        kept, self._search = self._search, None  # bounds of another graph say nothing here
-        try:
-            return self._decide(
-                OutputRows(graph, unit, torch.zeros(1, dtype=torch.float64)), self.epsilon, threshold, share
-            )
-        finally:
-            self._search = kept
+        rows, shift = torch.from_numpy(clause.coefficients), torch.from_numpy(clause.bounds)
+        members = torch.arange(len(rows))[None] if len(rows) > 1 else None
+        asked = searchable(OutputRows(lowered_outputs(self.classifier), rows, shift, members))
+        return self._decide(asked, self.epsilon, threshold, share)
 
 
 def _differences(classes: int, i: int) -> Vector:

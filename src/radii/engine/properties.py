@@ -16,6 +16,7 @@ import numpy as np
 from radii.decide import Budget, Clock, replay
 from radii.engine.budget import Meter
 from radii.engine.lipschitz import SlopeSearch
+from radii.engine.maxima import searchable
 from radii.engine.output_rows import spec_rows
 from radii.engine.property_search import PropertySearch
 from radii.engine.radius_search import RadiusSearch
@@ -74,7 +75,7 @@ def measure(
         cpu_seconds=meter.cpu,
         wall_seconds=clock.wall,
     )
-    return Radius(
+    return Radius.found(
         lower=lower if proven else None,
         upper=None if found.best is None else found.best.distance,
         tolerance=tolerance,
@@ -196,7 +197,7 @@ def _radius_search(
 ) -> RadiusSearch:
     upper = None if found.best is None else found.best.distance
     top = limit if limit is not None or upper is not None else found.diameter()
-    rows = spec_rows(found.classifier, found.spec)
+    rows = searchable(spec_rows(found.classifier, found.spec))
     return RadiusSearch(rows, found.region, tolerance, meter, found.strike, settings.deployed, upper, top)
 
 

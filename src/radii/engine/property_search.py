@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from radii._torch import Tensor, torch
 from radii.attacks.exact import Floats
 from radii.attacks.nearest_violation import goals_of, nearest_violation, refine_violation
 from radii.bounds.region import Region

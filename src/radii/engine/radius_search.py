@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 
-from torch import Tensor
-
+from radii._torch import Tensor
 from radii.bounds.bound import bound
 from radii.bounds.lowering import is_smooth
 from radii.bounds.rounding import proving
@@ -69,11 +68,11 @@ class RadiusSearch(RadiusState):
     def _one_pass(self) -> None:
         """Whatever the budget says: the radius that one pass of linear bounds certifies; smaller balls if need be."""
         for part in self.tuning.goals.last_parts:
-            bounded = bound(self.margins.graph, self.region(part * self.goal()))
+            bounded = bound(self.margins.graph, self.region(part * self.goal()), go_on=lambda: self.meter.patient)
             linear = bounded.margins(self.margins.rows[None])
             certified = bounded.region.root(linear.a, linear.shifted() - self.thresholds(bounded))
             self.meter.nodes += len(self.margins.rows)
-            self.prove(float(certified.min()))
+            self.prove(float(self.margins.greatest(certified).min()))
             if self.proven:
                 return
 

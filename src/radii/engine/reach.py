@@ -11,9 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.attacks.reach import Largest, judged, largest
 from radii.bounds.bound import bound
 from radii.bounds.region import Region
@@ -67,24 +65,28 @@ class ReachSearch:
         self._climb(None)
         with proving():
             self.proven = self._root()
-            failed, share = -math.inf, FIRST_SHARE
-            while not self.finished and self.meter.over is None and 1.0 - self.meter.share > LEAST_SHARE:
-                threshold = self._next(max(failed, self.witnessed), math.isinf(failed))
-                if threshold is None:
-                    break
-                if self._prove(threshold, share):
-                    self.proven = min(self.proven, threshold)
-                else:
-                    failed = max(failed, threshold)
-                    if self.proven - failed <= 0.1 * self.tolerance * abs(self.proven - self.start):
-                        failed = self.witnessed  # all between was tried: what is left goes to the goal itself
-                        share = 1.0
-                        continue
-                share = max(STEP_SHARE * (1.0 - self.meter.share), LEAST_SHARE)
+            self._narrow()
             # Float64 evaluates the witness up to its own last digits.
             if 0 < self.witnessed - self.proven <= 1e-9 * (abs(self.proven) + abs(self.start)):
                 self.proven = self.witnessed
             self.stopped = None if self.finished else (self.meter.over or self.stopped or Reason.TIME)
+
+    def _narrow(self) -> None:
+        """Proves one threshold after the other, each with its share of the budget."""
+        failed, share = -math.inf, FIRST_SHARE
+        while not self.finished and self.meter.over is None and 1.0 - self.meter.share > LEAST_SHARE:
+            threshold = self._next(max(failed, self.witnessed), math.isinf(failed))
+            if threshold is None:
+                break
+            if self._prove(threshold, share):
+                self.proven = min(self.proven, threshold)
+            else:
+                failed = max(failed, threshold)
+                if self.proven - failed <= 0.1 * self.tolerance * abs(self.proven - self.start):
+                    failed = self.witnessed  # all between was tried: what is left goes to the goal itself
+                    share = 1.0
+                    continue
+            share = max(STEP_SHARE * (1.0 - self.meter.share), LEAST_SHARE)
 
     def attacked(self) -> Largest | None:
         """The largest value that gradients find."""
@@ -136,11 +138,11 @@ class ReachSearch:
         """Whether no value of the ball reaches a threshold, within a share of the budget."""
         return self._decide(self.rows(threshold), self.epsilon, threshold, share)
 
-    def _decide(self, rows: OutputRows, size: float, threshold: float, share: float) -> bool:
+    def _decide(self, rows: OutputRows, size: float, threshold: float, share: float, nodes: int | None = None) -> bool:
         """Whether rows stay positive in the ball of a size; leaves them when a point reaches the threshold."""
         if not len(rows.rows):
             return True
-        meter = self.meter.part(share)
+        meter = self.meter.part(share, nodes)
         search = self._search
         if search is None or search.margins.graph is not rows.graph:
             search = RadiusSearch(rows, self.region, 1e-12, meter, self._strike(threshold), limit=size)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Generic, Protocol, Self, TypeVar
 
-from torch import Tensor
-
+from radii._torch import Tensor
 from radii.evidence.log import TreeLog
 from radii.problem import Reason
 

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from enum import Enum
 
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.bounds.intermediate import Root, bound_root
 from radii.engine.bottleneck import Bottleneck, forbidden
 from radii.engine.condensed import CondensedRoot, condense, objectives, truncated
@@ -203,7 +202,7 @@ class SignProver(Prover):
                     return End.AGAIN, ball
             # Often the margins close before the last layers are settled; none closed yet means it is too early.
             tree = self._tree(ball, radius)
-            if len(tree.open) < len(state.margins.rows) and self._work(tree, late, settling.early_nodes):
+            if len(tree.open) < state.margins.clauses and self._work(tree, late, settling.early_nodes):
                 return End.PROVEN, ball
             if self._leave(radius, limits):
                 return End.LEFT, ball
@@ -239,31 +238,49 @@ class SignProver(Prover):
 
     def _prove_whole(self, root: Root, radius: float) -> bool:
         """Whether a goal is proven by linear bounds of the whole network, without a tree."""
-        state = self.state
+        state, margins = self.state, self.state.margins
         undecided, shift = self._undecided(root)
-        state.meter.nodes += len(state.margins.rows)
+        state.meter.nodes += len(margins.rows)
         if len(undecided):
-            a, c = root.best_margins(state.margins.rows[None, undecided])
-            if not bool((state.margins.over(root.region).lowest(a, c - shift[undecided]) > 0).all()):
+            needed, members = margins.only(undecided)
+            a, c = root.best_margins(margins.rows[None, needed])
+            proved = margins.over(root.region).lowest(a, c - shift[needed])[0] > 0
+            if not bool((proved if members is None else proved[members].any(1)).all()):
                 return False
         state.prove(radius)
         return True
 
     def _undecided(self, root: Root) -> tuple[Tensor, Tensor]:
-        """The margins that the root's lines leave open, and what every margin has to exceed."""
-        linear, shift = root.margins(self.state.margins.rows[None]), self.state.thresholds(self._measured(root))
-        region = self.state.margins.over(root.region)
-        return (~(region.lowest(linear.a, linear.shifted() - shift)[0] > 0)).nonzero()[:, 0], shift
+        """The clauses of which the root's lines leave every row open, and what every row has to exceed."""
+        margins = self.state.margins
+        linear, shift = root.margins(margins.rows[None]), self.state.thresholds(self._measured(root))
+        least = margins.over(root.region).lowest(linear.a, linear.shifted() - shift)[0]
+        return (~(margins.greatest(least.nan_to_num(nan=-torch.inf)) > 0)).nonzero()[:, 0], shift
 
     def _tree(self, ball: CondensedRoot, radius: float) -> Tree:
         """The tree of the margins on a ball, its roots bounded."""
-        state = self.state
+        state, margins = self.state, self.state.margins
         undecided, shift = self._undecided(ball.root)
-        rows = objectives(ball.root, ball.net, state.margins.rows[undecided], shift[undecided])
         log = None if state.recorder is None else state.recorder.margins(ball.net, undecided)
-        state.meter.nodes += len(state.margins.rows)
-        problem = Problem.of(ball.net, rows, state.tuning).over(state.margins.over)
+        state.meter.nodes += len(margins.rows)
+        if margins.members is not None and len(undecided) > len(margins.only(undecided)[0]):
+            undecided = undecided[~self._refuted(ball, radius, undecided, shift)]
+        needed, members = margins.only(undecided)
+        rows = objectives(ball.root, ball.net, margins.rows[needed], shift[needed])
+        problem = Problem.of(ball.net, rows, state.tuning, members).over(margins.over)
         return Tree(problem, radius, state.meter.room, log=log).started()
+
+    def _refuted(self, ball: CondensedRoot, radius: float, clauses: Tensor, shift: Tensor) -> Tensor:
+        """Which of many clauses have a row that is positive on the whole ball, each row bounded once by itself."""
+        state = self.state
+        needed, members = state.margins.only(clauses)
+        assert members is not None
+        rows = objectives(ball.root, ball.net, state.margins.rows[needed], shift[needed])
+        tree = Tree(Problem.of(ball.net, rows, state.tuning), radius, state.meter.room).started()
+        state.meter.nodes += tree.visited
+        positive = torch.ones(len(needed), dtype=torch.bool)
+        positive[tree.open.objective] = False
+        return positive[members].any(1)
 
     def _narrow(self, ball: CondensedRoot, settled: int, radius: float) -> Tree | None:
         """The tree of what a bottleneck's few values must not be, if there is one; no evidence is kept of that.
@@ -272,7 +289,8 @@ class SignProver(Prover):
         for more than the margins, so that exact leaves of it say nothing.
         """
         state, root, net = self.state, ball.root, ball.net
-        neck = None if state.recorder is not None else Bottleneck.of(root, state.tuning.bottlenecks.live)
+        plain = state.recorder is None and state.margins.members is None
+        neck = Bottleneck.of(root, state.tuning.bottlenecks.live) if plain else None
         if neck is None or neck.relu > settled:
             return None
         undecided, shift = self._undecided(root)

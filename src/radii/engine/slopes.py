@@ -1,58 +1,60 @@
-"""Slopes: the ascent of α and β on a condensed network, and the bounds that nodes end up with.
+"""Slopes: the ascent of α, β and λ on a condensed network, and the bounds that nodes end up with.
 
 α and β climb the bound's own gradient (α,β-CROWN, Xu et al. 2021, Wang et al. 2021), which one relaxed forward sweep
-from the minimiser delivers without automatic differentiation. The ascent runs in float32, the final sweep of a node in
-float64; both charge their rounding.
+from the minimiser delivers without automatic differentiation. So do the weights λ of a clause's rows: the gradient is
+the value of each row at the relaxed minimiser. The ascent runs in float32, the final sweep of a node in float64; both
+charge their rounding.
 """
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
+from radii.bounds.activations import MaskedLines
+from radii.bounds.ascent import adam
 from radii.engine.nodes import Nodes
 from radii.engine.subproblem import Problem
-from radii.engine.sweep import Relaxation, forward, lines_in_use, sweep
+from radii.engine.sweep import forward, lines_in_use, sweep
 
 
 def climb(problem: Problem, nodes: Nodes, steps: int) -> Tensor:
-    """Improves α, β, the linear bound and the scores of nodes in place; returns their lowest values.
+    """Improves α, β, λ, the linear bound and the scores of nodes in place; returns their lowest values.
 
     A lowest value above 0 closes the node: no point of the ball inside it violates the objective.
     """
-    if problem.net.size and len(nodes):
+    if (problem.net.size or problem.members is not None) and len(nodes):
         _ascend(problem, nodes, steps)
     return certify(problem, nodes)
 
 
 def certify(problem: Problem, nodes: Nodes) -> Tensor:
-    """The linear bounds of nodes in float64 for the α and β they have, in place; returns their lowest values."""
+    """The linear bounds of nodes in float64 for the α, β and λ they have, in place; returns their lowest values."""
     low, high = nodes.low.double(), nodes.high.double()
-    rows, charge = problem.fine.objectives_of(nodes.objective)
-    found = sweep(problem.net, problem.fine, nodes, Relaxation.of(low, high), rows, charge)
+    rows, charge = problem.asked(problem.fine, nodes)
+    found = sweep(problem.net, problem.fine, nodes, MaskedLines.of(low, high), rows, charge)
     nodes.a, nodes.c = found.a, found.c
     return problem.fine.region.lowest(found.a[None], found.c[None])[0]
 
 
 def _ascend(problem: Problem, nodes: Nodes, steps: int) -> None:
-    """Adam on α and β in float32; keeps the best of what it met."""
+    """Adam on α and β in float32, products on λ; keeps the best of what it met."""
     side, net = problem.fast, problem.net
-    relaxation = Relaxation.of(nodes.low, nodes.high)
-    rows, charge = side.objectives_of(nodes.objective)
+    relaxation = MaskedLines.of(nodes.low, nodes.high)
+    rows, charge = problem.asked(side, nodes)
     sign = nodes.sign.to(torch.float32)
     best = torch.full_like(nodes.c, -torch.inf, dtype=torch.float32)
-    best_alpha, best_beta = nodes.alpha, nodes.beta
+    best_alpha, best_beta, best_share = nodes.alpha, nodes.beta, nodes.share
     moments = [torch.zeros_like(nodes.alpha) for _ in range(4)]
     trees, rate = problem.tuning.trees, problem.tuning.trees.rate
     for step in range(steps + 1):
         found = sweep(net, side, nodes, relaxation, rows, charge)
         x = side.region.minimiser(found.a[None])[0]
-        value = (found.a * x).sum(1) + found.c
+        value = side.region.value(found.a[None], found.c[None], x[None])[0]
         better = value > best
         pick = better[:, None]
         best = torch.where(better, value, best)
         best_alpha = torch.where(pick, nodes.alpha, best_alpha)
         best_beta = torch.where(pick, nodes.beta, best_beta)
+        best_share = torch.where(pick, nodes.share, best_share)
         if step == steps:
             break
         lines = lines_in_use(found, relaxation)
@@ -60,9 +62,24 @@ def _ascend(problem: Problem, nodes: Nodes, steps: int) -> None:
         nodes.score = torch.where(pick, _score(found.v, lines, z, relaxation), nodes.score)
         if bool((best > 0).all()):
             break
-        _move(nodes, found.v, z, (relaxation.unstable, sign), moments, (rate, trees.beta_rate), step)
+        if problem.members is not None:
+            _weigh(problem, nodes, torch.addcmul(lines[1], lines[0], z), x, rate * trees.share_rate)
+            rows, charge = problem.asked(side, nodes)
+        if net.size:
+            _move(nodes, found.v, z, (relaxation.unstable, sign), moments, (rate, trees.beta_rate), step)
         rate *= trees.decay
-    nodes.alpha, nodes.beta = best_alpha, best_beta
+    nodes.alpha, nodes.beta, nodes.share = best_alpha, best_beta, best_share
+
+
+def _weigh(problem: Problem, nodes: Nodes, y: Tensor, x: Tensor, rate: float) -> None:
+    """One step of λ by multiplication: rows that are large at the relaxed minimiser x, y gain weight."""
+    assert problem.members is not None
+    rows = problem.fast.objectives
+    value = (x @ rows.a.T + rows.b + y @ rows.m.T).gather(1, problem.members[nodes.objective])
+    value = value - (nodes.share * value).sum(1, keepdim=True)
+    size = value.abs().amax(1, keepdim=True).clamp_min(1e-30)
+    share = nodes.share * torch.exp(rate * value / size)
+    nodes.share = (share / share.sum(1, keepdim=True)).clamp_min(problem.tuning.trees.least_share)
 
 
 def _move(
@@ -82,16 +99,14 @@ def _move(
     gains = v.clamp_min(0.0).mul_(unstable).mul_(z), (sign * z).neg_()
     scale = v.abs().amax(1, keepdim=True)
     for k, (g, m, s) in enumerate(((gains[0], *moments[:2]), (gains[1], *moments[2:]))):
-        m.mul_(0.9).add_(g, alpha=0.1)
-        s.mul_(0.99).addcmul_(g, g, value=0.01)
-        move = (m / (1 - 0.9 ** (step + 1))).div_((s / (1 - 0.99 ** (step + 1))).sqrt_().add_(1e-12))
+        move = adam(g, m, s, step, 1e-12)
         if k == 0:
             nodes.alpha = torch.add(nodes.alpha, move, alpha=rates[0]).clamp_(0.0, 1.0)
         else:
             nodes.beta = torch.addcmul(nodes.beta, move, scale, value=rates[1] * rates[0]).clamp_min_(0.0)
 
 
-def _score(v: Tensor, lines: tuple[Tensor, Tensor], z: Tensor, relaxation: Relaxation) -> Tensor:
+def _score(v: Tensor, lines: tuple[Tensor, Tensor], z: Tensor, relaxation: MaskedLines) -> Tensor:
     """What each undecided neuron's upper line costs the bound, and a little of how far off it is at the minimiser."""
     size = v.abs()
     gap = torch.addcmul(lines[1], lines[0], z).sub_(z.clamp_min(0.0)).abs_()

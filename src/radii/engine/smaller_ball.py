@@ -11,10 +11,8 @@ from collections.abc import Collection
 from dataclasses import replace
 from itertools import accumulate, pairwise
 
-import torch
-from torch import Tensor
-
-from radii.bounds.backward import Lines
+from radii._torch import Tensor, torch
+from radii.bounds.activations import ReluLines
 from radii.bounds.intermediate import Root
 from radii.bounds.region import Region
 from radii.bounds.rounding import UP, gamma
@@ -52,7 +50,7 @@ def bound_again(
     for (relu, which), (first, last) in zip(net.where, net.blocks):
         ends = lines[relu].low.clone(), lines[relu].high.clone()
         ends[0][0, which], ends[1][0, which] = low[first:last], high[first:last]
-        lines[relu] = Lines.of(*ends)
+        lines[relu] = ReluLines.of(*ends)
     return CondensedRoot(Root(root.graph, region, lines, root.magnitudes), multiply_out(net))
 
 

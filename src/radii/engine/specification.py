@@ -1,8 +1,8 @@
 """Spec: any disjunction of conjunctions of linear conditions on the outputs, decided over a box of inputs.
 
 A clause is met where the greatest of its rows coefficients·outputs − bounds is at most 0. A gradient attack looks for
-such an input; then the box is split (few inputs) or the signs of neurons are (many), with the greatest of several rows
-written as ReLUs, max(a, b) = b + relu(a − b), so that one complete search serves every specification.
+such an input; then the box is split (few inputs) or the signs of neurons are (many), with weights of a clause's rows
+that each search chooses for itself.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from radii._torch import Tensor, torch
 from radii.bounds.bound import bound
 from radii.bounds.intermediate import Root, bound_root
 from radii.bounds.intermediate_curves import Relaxed
@@ -22,21 +21,22 @@ from radii.bounds.rounding import proving
 from radii.decide import Budget, Clock
 from radii.engine.budget import Meter
 from radii.engine.input_split import Cover, Goals, region_of
+from radii.engine.maxima import searchable
 from radii.engine.output_rows import OutputRows
 from radii.engine.radius_search import RadiusSearch
 from radii.engine.tuning import DEFAULT, Tuning
+from radii.logit_query import LogitQuery, logit_spec
 from radii.models.classifier import Classifier
 from radii.models.graph import Graph, Node
-from radii.models.operators import Add, Concat, Dense, Relu, Reshape, Scale, Select
+from radii.models.operators import Dense, Relu, Reshape
 from radii.problem import Answer, OutputSpec, Proof, Reason, SpecQuery, Witness
-from radii.question import Question, ask_spec
 
 
 def decide_spec(
     classifier: Classifier, query: SpecQuery, budget: Budget, seed: int = 0, tuning: Tuning = DEFAULT
 ) -> Answer:
     """ROBUST when no input of the box violates the specification, BROKEN with one that does, else UNKNOWN."""
-    question, clock = ask_spec(classifier, query, unbounded), Clock()
+    question, clock = logit_spec(classifier, query, unbounded), Clock()
     if question.obstacle:
         return Answer.unknown(Reason.UNSUPPORTED, question.obstacle)
     meter = Meter(budget, memory=tuning.memory)
@@ -74,46 +74,7 @@ def goals(classifier: Classifier, spec: OutputSpec) -> Goals:
     return Goals(Graph(tuple(nodes)).to(torch.float64), torch.tensor(members))
 
 
-def greatest(goals: Goals) -> Graph:
-    """The graph of the greatest row of each clause, made of ReLUs."""
-    nodes = list(goals.graph.nodes)
-
-    def add(operator: Any, inputs: tuple[int, ...], size: int) -> int:
-        nodes.append(Node(operator, inputs, (size,)))
-        return len(nodes) - 1
-
-    def select(value: int, indices: list[int]) -> int:
-        return add(Select(torch.tensor(indices), 0), (value,), len(indices))
-
-    value = len(nodes) - 1
-    groups = [list(dict.fromkeys(m)) for m in goals.members.tolist()]
-    while any(len(g) > 1 for g in groups):
-        pairs = [(g[i], g[i + 1]) for g in groups for i in range(0, len(g) - 1, 2)]
-        single = [g[-1] for g in groups if len(g) % 2]
-        a, b = select(value, [p[0] for p in pairs]), select(value, [p[1] for p in pairs])
-        count = len(pairs)
-        less = add(Scale(torch.tensor(-1.0, dtype=torch.float64), None), (b,), count)
-        above = add(Relu(), (add(Add(), (a, less), count),), count)
-        value = add(Add(), (b, above), count)
-        if single:
-            rest = select(nodes[a].inputs[0], single)
-            value = add(Concat(0), (value, rest), count + len(single))
-        groups = _paired(groups, count)
-    select(value, [g[0] for g in groups])
-    return Graph(tuple(nodes)).to(torch.float64)
-
-
-def _paired(groups: list[list[int]], pairs: int) -> list[list[int]]:
-    """Where the members of each group stand after one round of maxima: all pairs first, then the odd ones out."""
-    pair, odd, result = 0, pairs, []
-    for group in groups:
-        half = len(group) // 2
-        result.append([*range(pair, pair + half), *([odd] if len(group) % 2 else [])])
-        pair, odd = pair + half, odd + len(group) % 2
-    return result
-
-
-def _prove(question: Question, hunt: Hunt, meter: Meter) -> Reason | None:
+def _prove(question: LogitQuery, hunt: Hunt, meter: Meter) -> Reason | None:
     """None when the specification is proven or a witness was met, else why not."""
     low, high = (torch.from_numpy(np.array(e, dtype=np.float64)) for e in (question.region.low, question.region.high))
     with proving():
@@ -139,15 +100,14 @@ def _by_boxes(hunt: Hunt, low: Tensor, high: Tensor, meter: Meter) -> Reason | N
 
 def _by_signs(hunt: Hunt, low: Tensor, high: Tensor, meter: Meter) -> Reason | None:
     whole = region_of(low[None], high[None])
-    graph = greatest(hunt.goals)
+    graph = hunt.goals.graph
     unit = torch.eye(graph.nodes[-1].size, dtype=torch.float64)
-    linear = _first_bounds(graph, whole).margins(unit[None])
+    linear = _first_bounds(graph, whole, meter).margins(unit[None])
     meter.nodes += len(unit)
-    proved = whole.lowest(linear.a, linear.shifted())[0] > 0
+    proved = hunt.goals.of(whole.lowest(linear.a, linear.shifted())[0].nan_to_num(nan=-torch.inf)) > 0
     if bool(proved.all()):
         return None
-    rows = unit[~proved]
-    margins = OutputRows(graph, rows, rows.new_zeros(len(rows)))
+    margins = searchable(_clauses(graph, unit, hunt.goals.members[~proved]))
     goal = float(whole.epsilon[0])
 
     def attack(points: Tensor) -> float | None:
@@ -160,10 +120,18 @@ def _by_signs(hunt: Hunt, low: Tensor, high: Tensor, meter: Meter) -> Reason | N
     return search.stopped or Reason.INCOMPLETE
 
 
-def _first_bounds(graph: Graph, whole: Region) -> Root | Relaxed:
+def _clauses(graph: Graph, unit: Tensor, members: Tensor) -> OutputRows:
+    """Clauses of a graph's own outputs."""
+    if members.shape[1] == 1:
+        rows = unit[members[:, 0]]
+        return OutputRows(graph, rows, rows.new_zeros(len(rows)))
+    return OutputRows(graph, unit, unit.new_zeros(len(unit)), members)
+
+
+def _first_bounds(graph: Graph, whole: Region, meter: Meter) -> Root | Relaxed:
     """Cheap bounds: intervals alone settle many clauses of wide networks, for a small part of the price of others."""
     if is_smooth(graph):
-        return bound(graph, whole)
+        return bound(graph, whole, go_on=lambda: not meter.over)
     frozen = [i for i, node in enumerate(graph.nodes) if isinstance(node.operator, Relu)]
     return bound_root(graph, whole, frozen=frozen)
 
@@ -171,7 +139,7 @@ def _first_bounds(graph: Graph, whole: Region) -> Root | Relaxed:
 class Hunt:
     """The search for a witness: gradient descent on the greatest row of each clause, inside the box."""
 
-    def __init__(self, question: Question, goals: Goals, seed: int, tuning: Tuning = DEFAULT) -> None:
+    def __init__(self, question: LogitQuery, goals: Goals, seed: int, tuning: Tuning = DEFAULT) -> None:
         self.question, self.goals, self.tuning = question, goals, tuning
         self.few = question.region.low.size <= tuning.boxes.few_inputs
         self.witness: Witness | None = None

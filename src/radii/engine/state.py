@@ -6,9 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.bounds.float32 import Bounded, float32_error
 from radii.bounds.region import Region
 from radii.bounds.rounding import UP

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.bounds.region import Region
 from radii.bounds.rounding import U32, outward
 from radii.engine.condensed import Condensed, Rows
@@ -26,15 +24,16 @@ class Problem:
     middle: Tensor  # float32 box around the ball: middle ± half
     half: Tensor
     tuning: Tuning = DEFAULT
+    members: Tensor | None = None  # (clauses, k) the rows of each clause; None: every row is asked by itself
 
     @staticmethod
-    def of(net: Condensed, objectives: Rows, tuning: Tuning = DEFAULT) -> Problem:
-        """The problem of bounding objectives on the condensed network."""
+    def of(net: Condensed, objectives: Rows, tuning: Tuning = DEFAULT, members: Tensor | None = None) -> Problem:
+        """The problem of bounding objectives, or clauses of them, on the condensed network."""
         down, up = net.region.box()
         middle = (0.5 * (up[0] - down[0])).to(torch.float32)
         half = torch.maximum(up[0] - middle.double(), down[0] + middle.double()) * (1.0 + 8 * U32)
-        fine = Matrices.of(net, objectives, torch.float64)
-        return Problem(net, fine, Matrices.of(net, objectives, torch.float32), middle, half.to(torch.float32), tuning)
+        fine, fast = (Matrices.of(net, objectives, t, members is not None) for t in (torch.float64, torch.float32))
+        return Problem(net, fine, fast, middle, half.to(torch.float32), tuning, members)
 
     def over(self, part: Callable[[Region], Region]) -> Problem:
         """The same objectives on a part of the ball; bounds of hidden neurons hold on all of it."""
@@ -46,9 +45,18 @@ class Problem:
         """About what bounding one node takes: some dozen rows over the inputs, and twice as many over the neurons."""
         return 96 * self.fine.objectives.a.shape[1] + 200 * self.net.size
 
+    def asked(self, side: Matrices, nodes: Nodes) -> tuple[Rows, Tensor]:
+        """The row of every node in one precision, that of its clause by its weights, and what it costs in rounding."""
+        if self.members is None:
+            return side.objectives_of(nodes.objective)
+        weights = side.objectives.b.new_zeros((len(nodes), len(side.objectives.b)))
+        weights.scatter_add_(1, self.members[nodes.objective], nodes.share.to(weights.dtype))
+        return side.mixed_objectives(weights)
+
     def roots(self) -> Nodes:
         """One node per objective, nothing fixed, not yet bounded."""
-        count, n = len(self.fine.objectives.b), self.net.size
+        members = torch.arange(len(self.fine.objectives.b))[:, None] if self.members is None else self.members
+        (count, rows), n = members.shape, self.net.size
         low, high = outward(self.net.low, self.net.high, torch.float32)
         low, high = low.expand(count, n).clone(), high.expand(count, n).clone()
         zeros = low.new_zeros((count, n))
@@ -64,4 +72,5 @@ class Problem:
             wide(count),
             wide(count),
             zeros.clone(),
+            torch.full((count, rows), 1.0 / rows),
         )

@@ -8,45 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
-from radii.bounds.rounding import TINY, gamma, unit_of
+from radii._torch import Tensor, torch
+from radii.bounds.activations import MaskedLines
+from radii.bounds.rounding import gamma
 from radii.engine.condensed import Condensed, Rows
 from radii.engine.matrices import Matrices
 from radii.engine.nodes import Nodes
-
-
-@dataclass(frozen=True, eq=False)
-class Relaxation:
-    """Lines of neurons: relu(z) ≤ steep·z + lift where undecided, relu(z) = steep·z elsewhere.
-
-    Masks are numbers, 0 or 1, and choices between two values are products with them: exact, and many times faster on a
-    processor than `torch.where`, whose branches it cannot foresee.
-    """
-
-    unstable: Tensor  # 1 where undecided, else 0
-    steep: Tensor
-    settled: Tensor  # steep where not undecided, else 0
-    lift: Tensor
-
-    @staticmethod
-    def of(low: Tensor, high: Tensor) -> Relaxation:
-        below, above = low.clamp_max(0.0), high.clamp_min(0.0)
-        mask = above.sign().mul_(below.sign()).neg_()
-        width = (above - below).clamp_min(LEAST_WIDTH[low.dtype])
-        steep = above / width  # 1 or 0 where one sign is left, no number where an end is none
-        # Valid at both ends whatever the rounding of the slope.
-        lift = torch.maximum(-steep * below, above - steep * above) + 8 * unit_of(low.dtype) * width
-        return Relaxation(mask, steep, steep * (1.0 - mask), lift.clamp_min(0.0) * mask)
-
-    def floor(self, alpha: Tensor) -> Tensor:
-        """Slopes of the lower lines."""
-        return torch.addcmul(self.settled, self.unstable, alpha)
-
-
-# A neuron that can only be less than this is as good as 0: what is charged for underflow is more.
-LEAST_WIDTH = {torch.float32: 1e-36, torch.float64: TINY}
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +24,7 @@ class Sweep:
     floor: Tensor  # slopes of the lower lines
 
 
-def sweep(net: Condensed, side: Matrices, nodes: Nodes, relaxation: Relaxation, rows: Rows, charge: Tensor) -> Sweep:
+def sweep(net: Condensed, side: Matrices, nodes: Nodes, relaxation: MaskedLines, rows: Rows, charge: Tensor) -> Sweep:
     """Linear bounds of objectives (rows, with their charges, one a node) by the lines that suit their signs best."""
     dtype = rows.b.dtype
     floor = relaxation.floor(nodes.alpha.to(dtype))
@@ -80,7 +47,7 @@ def sweep(net: Condensed, side: Matrices, nodes: Nodes, relaxation: Relaxation, 
     return Sweep(a, c - error * (1.0 + 2.0**-10), v, floor)
 
 
-def lines_in_use(sweep: Sweep, relaxation: Relaxation) -> tuple[Tensor, Tensor]:
+def lines_in_use(sweep: Sweep, relaxation: MaskedLines) -> tuple[Tensor, Tensor]:
     """Slopes and offsets of the lines that a sweep took; not certified: coefficients near 0 get something between."""
     lower = (sweep.v * 1e30).clamp(0.0, 1.0)
     slope = torch.addcmul(relaxation.steep, lower, sweep.floor - relaxation.steep)
@@ -119,7 +86,7 @@ def hidden_rows(
         return side.neurons.a[which] * turn[..., None], (b - error).expand(len(low), -1)
     v = side.neurons.m[:, :first][which] * turn[..., None]
     low, high = low[:, :first], high[:, :first]
-    relaxation = Relaxation.of(low, high)
+    relaxation = MaskedLines.of(low, high)
     floor = relaxation.floor((high + low).mul_(1e30).clamp_(0.0, 1.0))[:, None]
     steep = relaxation.steep[:, None]
     # The layer's own columns hold the neurons themselves: one product instead of a gather, a product and a sum.

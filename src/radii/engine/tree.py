@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.engine.branching import splits
 from radii.engine.cutting import refine
 from radii.engine.leaves import settle
@@ -88,7 +86,7 @@ class Tree(SearchTree[Nodes]):
         split = leaves.sign.clone()
         lowest, points = settle(self.problem, leaves)
         self._tell(2, leaves, split)
-        leaves.beta = leaves.beta.to(torch.float32)
+        leaves.beta, leaves.share = leaves.beta.to(torch.float32), leaves.share.to(torch.float32)
         left = self._alive(leaves, lowest)
         left.radius = torch.maximum(left.radius, self.problem.fine.region.root(left.a[None], left.c[None])[0])
         left = left.where(left.radius < self.goal)

@@ -165,6 +165,8 @@ class Trees:
     rate: float = 0.3  # of the first step of α, which lies in [0, 1]
     decay: float = 0.85  # times which every later step is as long
     beta_rate: float = 0.3  # steps of β beside those of α, in units of the largest coefficient
+    share_rate: float = 5.0  # steps of the weights λ of a clause's rows beside those of α, as powers of e
+    least_share: float = 1e-6  # of a row: from 0 no product leads back
     refined: int = 32  # neurons of a node that its cut bounds anew, at least …
     refinement: int = 8000  # … or so many over the number of neurons, which is more where they are few
     beyond: tuple[tuple[float, float], ...] = ((1.001, 1e-7), (1.0 + 1e-6, 1e-8))

@@ -10,10 +10,9 @@ import math
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
+from radii._torch import Tensor, torch
 from radii.errors import FormatError, InputError
 from radii.evidence.ball import Ball
 from radii.evidence.claim import Claim

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from radii._torch import Tensor, torch
 from radii.errors import InputError
 from radii.evidence.ball import Ball
 from radii.evidence.log import Key, Step, TreeLog

@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
+
+from radii._torch import Tensor, torch
 
 Columns = NDArray[np.int64]  # (n, 2): which ReLU, which value of it
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import inf, isinf
 
-import torch
-
+from radii._torch import torch
 from radii.errors import UnsupportedOperator
 from radii.models.convolutions import MaxPool
 from radii.models.graph import Graph, Node

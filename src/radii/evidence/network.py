@@ -12,9 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.evidence.ball import Ball
 from radii.evidence.rounding import TINY, UP, U, gamma
 from radii.models.graph import Graph, Node

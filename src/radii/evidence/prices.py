@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.evidence.ball import Ball
 from radii.evidence.proof import NODES, Sparse, hidden
 from radii.evidence.sweep import Bound, Neurons

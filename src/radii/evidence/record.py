@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from radii._torch import Tensor, torch
 from radii.errors import InputError
 from radii.evidence.check import asked, ball_of, check, lowered_of
 from radii.evidence.claim import Claim

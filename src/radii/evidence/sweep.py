@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.evidence.ball import Ball
 from radii.evidence.network import Rows
 from radii.evidence.rounding import TINY, UP, U, gamma

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-import torch
-import torch.nn.functional as F
-from torch import Tensor
-
+from radii._torch import Tensor, torch
+from radii._torch import functional as F
 from radii.evidence.ball import Ball
 from radii.evidence.network import Network, Rows
 from radii.evidence.proof import NODES, Forest, lowest

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from radii._html import table
+from radii._torch import Tensor, torch
 from radii.errors import DataError, ModelError, UnsupportedOperator
+from radii.models.arrays import as_constant, with_tensors
+from radii.models.card import card_line, read_card
 from radii.models.graph import Graph, Node
 from radii.models.inputs import as_batch, check_finite, suspicions
 from radii.models.operators import Scale
@@ -62,16 +63,34 @@ class Classifier:
         return digest.hexdigest()[:32]
 
     @cached_property
+    def card(self) -> dict[str, Any]:
+        """What the network was trained with, as `radii train` writes it into the file; empty for other networks."""
+        return read_card(self.onnx_bytes)
+
+    @cached_property
     def graph(self) -> Graph:
         """The network as a graph, its preprocessing first; `graph.logits` is what margins are computed on."""
-        from radii.models.from_onnx import import_graph  # loads onnx, which a classifier at rest does not need
+        from radii.models.from_onnx import read_graph  # loads onnx, which a classifier at rest does not need
 
-        return with_preprocessing(import_graph(self.onnx_bytes, self.input_shape), self.preprocessing)
+        return with_tensors(with_preprocessing(read_graph(self.onnx_bytes, self.input_shape), self.preprocessing))
 
-    def with_graph(self, graph: Graph, **changes: Any) -> Classifier:
-        """The same network with other facts, such as its name, and with its graph, which is then not read again."""
-        found = replace(self, **changes)
+    def with_graph(self, graph: Graph) -> Classifier:
+        """The same network with its graph, which is then not read again."""
+        found = replace(self)
         found.__dict__["graph"] = graph
+        return found
+
+    def with_facts_of(self, graph: Graph) -> Classifier:
+        """The same network with what a plan asks of its graph; the graph itself, one of arrays, is read again."""
+        found = replace(self)
+        found.__dict__.update(dtype=np.dtype(graph.takes), operators=graph.operators)
+        return found
+
+    def changed(self, **changes: Any) -> Classifier:
+        """The same network with other facts, such as its name; what is known of its graph stays."""
+        found = replace(self, **changes)
+        kept = ("graph", "dtype", "operators")
+        found.__dict__.update({key: self.__dict__[key] for key in kept if key in self.__dict__})
         return found
 
     @cached_property
@@ -172,7 +191,9 @@ class Classifier:
 
     def torch_module(self) -> torch.nn.Module:
         """The logits as a torch module, for tools that want one; its weights are constants."""
-        return _Module(self)
+        from radii.models.module import Module
+
+        return Module(self)
 
     def _accept(self, x: Any) -> tuple[Floats, bool]:
         batch, single = as_batch(x, self.input_shape, self.dtype)
@@ -210,6 +231,7 @@ class Classifier:
             ("domain", self.domain),
             ("fingerprint", self.fingerprint[:16]),
             ("file", self.path),
+            *([("training", card_line(self.card))] if self.card else []),
             *(("alarm", text) for text in self.alarms),
         ]
         return table(f"classifier {self.name}".strip(), rows)
@@ -227,24 +249,12 @@ def _chunks(batch: Floats, step: int) -> Iterator[Tensor]:
 
 
 def with_preprocessing(graph: Graph, preprocessing: Preprocessing) -> Graph:
-    """The graph with (x − mean) / std as its first operator; the constants are computed in float64."""
+    """A graph of arrays with (x − mean) / std as its first operator; the constants are computed in float64."""
     if preprocessing.identity:
         return graph
-    mean, std = (torch.as_tensor(part) for part in preprocessing.arrays(graph.input_shape))
-    steps = Scale(shift=-mean, rounded=True), Scale(1.0 / std, rounded=True)
-    operator = Scale(1.0 / std, -mean / std, rounded=True, steps=steps)
+    mean, std = preprocessing.arrays(graph.input_shape)
+    scale, shift, moved = (as_constant(part) for part in (1.0 / std, -mean / std, -mean))
+    operator = Scale(scale, shift, rounded=True, steps=(Scale(shift=moved, rounded=True), Scale(scale, rounded=True)))
     first = Node(operator, (0,), graph.input_shape, "preprocessing")
     later = (Node(n.operator, tuple(i + 1 for i in n.inputs), n.shape, n.name) for n in graph.nodes[1:])
     return replace(graph, nodes=(graph.nodes[0], first, *later))
-
-
-class _Module(torch.nn.Module):
-    """A classifier's logits for tools that expect a module."""
-
-    def __init__(self, classifier: Classifier) -> None:
-        super().__init__()
-        self.classifier = classifier
-
-    def forward(self, x: Tensor) -> Tensor:
-        """The logits of a batch."""
-        return self.classifier.logits(x)

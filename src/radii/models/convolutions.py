@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-import torch
-import torch.nn.functional as F
-from torch import Tensor
-
+from radii._torch import Tensor, torch
+from radii._torch import functional as F
 from radii.models.operators import Affine, Operator, Shape, Weighted, padded
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 
 from radii.errors import ModelError, UnsupportedOperator
+from radii.models.arrays import with_tensors
 from radii.models.graph import Graph
 from radii.models.importer import elementwise, linear, shapes, windows
 from radii.models.importer.builder import Builder, Refused, Value
@@ -24,13 +25,19 @@ Shape = tuple[int, ...]
 OPSETS = range(8, 21)
 _SHAPE_HINT = "give input_shape=… (--input-shape on the command line)"
 MOST_LISTED = 50  # nodes that a refusal names
-MOST_NODES = 20_000  # the largest published networks have some thousands
+MOST_NODES = 5_000  # published networks have some hundreds; the first bounds of a longer chain take over ten seconds
+MOST_NESTED = 50  # functions of a file in each other
 DOUBLE = int(onnx.TensorProto.DOUBLE)
 HANDLERS: dict[str, Handler] = {**linear.TABLE, **elementwise.TABLE, **windows.TABLE, **shapes.TABLE}
 
 
 def import_graph(model: bytes, input_shape: Shape | None = None) -> Graph:
     """The network as a graph; `input_shape` (without the batch) settles sizes that the file leaves open."""
+    return with_tensors(read_graph(model, input_shape))
+
+
+def read_graph(model: bytes, input_shape: Shape | None = None) -> Graph:
+    """The same with arrays in the place of tensors (`models/arrays.py`)."""
     proto = parse(model)
     if outside(proto):
         raise ModelError("expected a network with its weights inside, got one with weights in files; give its path")
@@ -47,8 +54,8 @@ def parse(model: bytes) -> Any:
         ) from error
     if not proto.graph.node or not proto.graph.output or not proto.opset_import:
         raise ModelError("expected an ONNX network, got a file without nodes or outputs; it is truncated or not ONNX")
-    if len(proto.graph.node) > MOST_NODES:
-        raise ModelError(f"expected a network of at most {MOST_NODES} nodes, got {len(proto.graph.node)}")
+    if (count := expanded(proto)) > MOST_NODES:
+        raise ModelError(f"expected a network of at most {MOST_NODES} nodes, got {count}")
     opset = opset_of(proto)
     if opset not in OPSETS:
         raise ModelError(
@@ -59,6 +66,27 @@ def parse(model: bytes) -> Any:
 
         proto = inliner.inline_local_functions(proto)
     return proto
+
+
+def expanded(proto: Any) -> int:
+    """How many nodes a model has once its functions are written out: a few nested ones can stand for any number."""
+    functions = {(one.domain, one.name): one for one in proto.functions}
+    known: dict[tuple[str, str], int] = {}
+
+    def count(nodes: Any, inside: tuple[tuple[str, str], ...]) -> int:
+        total = 0
+        for node in nodes:
+            key = (node.domain, node.op_type)
+            if key in inside or len(inside) > MOST_NESTED:
+                raise ModelError(
+                    f"expected functions at most {MOST_NESTED} deep in each other, got more: {node.op_type}"
+                )
+            if key in functions and key not in known:
+                known[key] = count(functions[key].node, (*inside, key))
+            total += known.get(key, 1)
+        return total
+
+    return count(proto.graph.node, ())
 
 
 def outside(proto: Any) -> list[Any]:

@@ -16,9 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
-import torch
-from torch import Tensor
-
+from radii._torch import Tensor, torch
 from radii.models.operators import Operator, Softmax
 
 Shape = tuple[int, ...]

@@ -11,7 +11,9 @@ from radii import zoo
 from radii._check import whole
 from radii._files import read_bytes, unzipped
 from radii.errors import ModelError
+from radii.models.arrays import with_tensors
 from radii.models.check import examine
+from radii.models.check import glance as check_arrays
 from radii.models.classifier import Classifier, with_preprocessing
 from radii.models.preprocessing import Preprocessing
 from radii.problem import Domain
@@ -42,6 +44,24 @@ def load_classifier(
     """
     if isinstance(source, Classifier):
         return source
+    return _loaded(source, preprocessing, domain, name, input_shape, check, light=False)
+
+
+def glance(
+    source: str | Path | bytes,
+    *,
+    preprocessing: Preprocessing | Mapping[str, Any] | tuple[Any, Any] | None = None,
+    domain: Domain | tuple[float | None, float | None] | None = UNIT,
+    name: str | None = None,
+    input_shape: tuple[int, ...] | None = None,
+) -> Classifier:
+    """What `load_classifier` gives, without torch: checked in the same way, its graph read again when it is used."""
+    return _loaded(source, preprocessing, domain, name, input_shape, True, light=True)
+
+
+def _loaded(
+    source: Any, preprocessing: Any, domain: Any, name: str | None, input_shape: Any, check: bool, *, light: bool
+) -> Classifier:
     if isinstance(source, str) and source.startswith(zoo.PREFIX):
         source = zoo.path(source)
     shape = None if input_shape is None else _shape(input_shape)
@@ -49,26 +69,28 @@ def load_classifier(
     label = name or (_stem(path) if path else type(source).__name__ if hasattr(source, "forward") else "network")
     try:
         model, alarms = _bytes(source, shape)
-        classifier = _build(model, shape, Preprocessing.of(preprocessing), Domain.of(domain), check)
+        classifier = _build(model, shape, Preprocessing.of(preprocessing), Domain.of(domain), check, light)
     except ModelError as error:
         error.args = (f"{path or label}: {error}",)
         raise
     where = None if path is None else str(path)
-    return classifier.with_graph(classifier.graph, name=label, path=where, alarms=(*alarms, *classifier.alarms))
+    return classifier.changed(name=label, path=where, alarms=(*alarms, *classifier.alarms))
 
 
-def _build(model: bytes, shape: Shape | None, preprocessing: Preprocessing, domain: Domain, check: bool) -> Classifier:
-    from radii.models.from_onnx import import_graph
+def _build(
+    model: bytes, shape: Shape | None, preprocessing: Preprocessing, domain: Domain, check: bool, light: bool
+) -> Classifier:
+    from radii.models.from_onnx import read_graph
 
-    graph = import_graph(model, shape)
-    whole = with_preprocessing(graph, preprocessing)
-    classifier = Classifier(
-        model, graph.input_shape, prod(graph.output_shape), domain=domain, preprocessing=preprocessing
-    ).with_graph(whole)
+    graph = read_graph(model, shape)
+    classes = prod(graph.output_shape)
+    classifier = Classifier(model, graph.input_shape, classes, domain=domain, preprocessing=preprocessing)
+    graph = with_preprocessing(graph, preprocessing)
+    classifier = classifier.with_facts_of(graph) if light else classifier.with_graph(with_tensors(graph))
     if not check:
         return classifier
-    difference, alarms = examine(classifier)
-    return classifier.with_graph(whole, difference=difference, alarms=alarms)
+    difference, alarms = check_arrays(classifier, graph) if light else examine(classifier)
+    return classifier.changed(difference=difference, alarms=alarms)
 
 
 def _shape(value: Any) -> Shape:

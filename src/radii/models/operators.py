@@ -15,9 +15,8 @@ from dataclasses import dataclass, field, fields, replace
 from functools import reduce
 from typing import Any, ClassVar, Self
 
-import torch
-import torch.nn.functional as F
-from torch import Tensor
+from radii._torch import Tensor, torch
+from radii._torch import functional as F
 
 Shape = tuple[int, ...]
 
@@ -35,7 +34,7 @@ class Operator:
         moved: dict[str, Any] = {}
         for item in fields(self):
             value = getattr(self, item.name)
-            if isinstance(value, Tensor):
+            if isinstance(value, torch.Tensor):
                 moved[item.name] = value.to(device=device, dtype=dtype if value.is_floating_point() else value.dtype)
             elif isinstance(value, tuple) and value and isinstance(value[0], Operator):
                 moved[item.name] = tuple(step.to(dtype, device) for step in value)

@@ -191,12 +191,17 @@ class Probability(Property):
 @register
 @dataclass(frozen=True, slots=True)
 class Rows(Property):
-    """Every given row of the outputs stays above its bound: rows @ outputs > bounds (0 where none are given)."""
+    """Every given row of the outputs stays above its bound: rows @ outputs > bounds (0 where none are given).
+
+    With `clauses`, lists of row numbers from 0, one row of every clause does: clauses=((0, 1), (2,)) is broken where
+    rows 0 and 1 fail together, or row 2.
+    """
 
     kind = "rows"
     needs_label = False
     rows: tuple[tuple[float, ...], ...]
     bounds: tuple[float, ...] | None = None
+    clauses: tuple[tuple[int, ...], ...] | None = None
 
     def __post_init__(self) -> None:
         rows = tuple(tuple(number(v, "rows") for v in row) for row in _lists(self.rows, "rows"))
@@ -208,6 +213,11 @@ class Rows(Property):
             if len(bounds) != len(rows):
                 raise InputError(f"bounds: expected {len(rows)}, one per row, got {len(bounds)}")
             object.__setattr__(self, "bounds", bounds)
+        if self.clauses is not None:
+            clauses = tuple(tuple(whole(k, "clauses") for k in one) for one in _lists(self.clauses, "clauses"))
+            if not clauses or not all(clauses) or max(max(one) for one in clauses) >= len(rows):
+                raise InputError(f"clauses: expected lists of row numbers below {len(rows)}, got {self.clauses!r}")
+            object.__setattr__(self, "clauses", clauses)
 
     @classmethod
     def example(cls) -> Self:
@@ -216,13 +226,22 @@ class Rows(Property):
 
     def quantity(self, classes: int, label: int, reference: Any = None) -> Quantity:
         """The least of rows @ outputs − bounds."""
-        if len(self.rows[0]) != classes:
-            raise InputError(f"rows: expected {classes} coefficients per row, one per output, got {len(self.rows[0])}")
-        bounds = np.zeros(len(self.rows)) if self.bounds is None else np.array(self.bounds)
-        return Quantity(-np.array(self.rows), bounds, least=True)
+        if self.clauses is not None:
+            raise InputError("rows: expected rows without clauses, got clauses: only single rows have a reach")
+        return Quantity(-self._rows(classes), self._bounds(), least=True)
 
     def violations(self, classes: int, label: int, reference: Any = None) -> OutputSpec:
-        return self.quantity(classes, label).exceeding(0.0)
+        rows, bounds = self._rows(classes), self._bounds()
+        clauses = self.clauses or tuple((k,) for k in range(len(rows)))
+        return OutputSpec(tuple(Clause(rows[list(one)], bounds[list(one)]) for one in clauses))
+
+    def _rows(self, classes: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+        if len(self.rows[0]) != classes:
+            raise InputError(f"rows: expected {classes} coefficients per row, one per output, got {len(self.rows[0])}")
+        return np.array(self.rows)
+
+    def _bounds(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        return np.zeros(len(self.rows)) if self.bounds is None else np.array(self.bounds)
 
 
 def _class(label: int, classes: int) -> int:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 from radii._html import table
 from radii.errors import Contradiction, InputError
 from radii.problem.answer import Proof, Witness
+
+ALARM = "contradiction: "  # how the note of a radius begins whose ends cannot both be right
 
 
 class Status(StrEnum):
@@ -79,6 +82,22 @@ class Radius:
             witness=witness,
             cost=cost if cost else Cost(),
         )
+
+    @staticmethod
+    def found(lower: float | None, upper: float | None, **more: Any) -> Radius:
+        """The radius of ends that were found; where they contradict each other only an alarm that names both.
+
+        The witness was replayed, so it stands; what is wrong with the proof is not known, so none is kept.
+        """
+        try:
+            return Radius(lower, upper, **more)
+        except Contradiction as error:
+            return Radius(None, upper, **{**more, "proof": None, "evidence": None, "note": f"{ALARM}{error}"})
+
+    @property
+    def alarm(self) -> str:
+        """The contradiction that stopped the search of this radius, empty when none did."""
+        return self.note if self.note.startswith(ALARM) else ""
 
     @property
     def status(self) -> Status:

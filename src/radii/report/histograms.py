@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats
+import scipy
 
 from radii.errors import InputError
 from radii.report.box_plots import ENDS, radii
@@ -43,7 +43,9 @@ def histogram(
         shade = 0.35 if len(dists) == 1 else 0.18
         axes.hist(values, edges.tolist(), density=True, color=style.colour, alpha=shade, label=plain(dist.name or end))
         if values.size > 2 and np.ptp(values) > 0:
-            axes.plot(line, stats.gaussian_kde(values)(line), color=style.colour, linestyle=style.line, linewidth=1.4)
+            axes.plot(
+                line, scipy.stats.gaussian_kde(values)(line), color=style.colour, linestyle=style.line, linewidth=1.4
+            )
     axes.set_xlim(left=0)
     tidy(axes, f"{ENDS[end]} (ε)", "density")
     legend(axes)
@@ -63,7 +65,7 @@ def lognormal_fit(distribution: Distribution, ax: Axes | None = None) -> Axes:
     axes.fill_between(line, low, high, step="post", color=style.colour, alpha=0.3, linewidth=0, label="radii")
     axes.step(line, high, where="post", color=style.colour, linewidth=1.2)
     with np.errstate(divide="ignore"):
-        curve = special.ndtr((np.log(line) - mean) / spread)
+        curve = scipy.special.ndtr((np.log(line) - mean) / spread)
     label = f"log-normal, median {np.exp(mean):.3g}"
     axes.plot(line, curve, color=look(1).colour, linewidth=1.6, label=label)
     axes.set_xlim(0, top)
@@ -83,7 +85,7 @@ def qq_plot(distribution: Distribution, ax: Axes | None = None) -> Axes:
         values = values[values > 0]
         if values.size == 0:
             continue
-        theory = np.exp(mean + spread * special.ndtri((np.arange(values.size) + 0.5) / values.size))
+        theory = np.exp(mean + spread * scipy.special.ndtri((np.arange(values.size) + 0.5) / values.size))
         style = look(position)
         marker = "os"[position]
         axes.plot(theory, values, marker, color=style.colour, markersize=3.5, fillstyle="none", label=f"{end} ends")

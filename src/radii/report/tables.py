@@ -13,12 +13,14 @@ import numpy as np
 
 from radii._html import cell
 from radii.errors import InputError
+from radii.models.card import card_line
 from radii.problem.property import printed
 from radii.report.content import Content, Series
 from radii.report.distribution import Distribution
 from radii.report.rounding import down, up
 from radii.stats.fairness import disparity, gini, worst_class
 from radii.stats.networks import pairwise_tests
+from radii.store.facts import Facts
 
 MOST_COMPARED = 15
 _STOPS = ("timeouts", "memory_errors", "cancelled")
@@ -184,6 +186,7 @@ def provenance(content: Content) -> Table:
         if facts.finished:
             first, last = (time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(t)) for t in facts.finished)
             rows.append(("finished", first if first == last else f"{first} to {last}"))
+        rows += [("training", line) for line in _trained(facts)]
         rows += [("decider", identity) for identity in facts.identities]
         rows += [("budget", _budget(text)) for text in facts.budgets]
         for one in facts.environments:
@@ -195,6 +198,12 @@ def provenance(content: Content) -> Table:
             rows.append(("environment", "not recorded"))
         told += dict.fromkeys(rows)
     return Table("Provenance", ("what", "value"), tuple(told), content.origin)
+
+
+def _trained(facts: Facts) -> list[str]:
+    """One line for each network that carries a training card."""
+    cards = [(one.name, one.metadata.get("training")) for one in facts.classifiers]
+    return [f"{name}: {card_line(card)}" for name, card in cards if isinstance(card, Mapping)]
 
 
 def evidence(content: Content) -> Table:

@@ -18,7 +18,7 @@ LOADING_SECONDS = 120.0  # how much longer than its wall limit a task may take t
 
 
 @dataclass
-class Job:
+class PackedTask:
     """A task on its way: its packed function and arguments, and how often it was tried."""
 
     key: str
@@ -28,32 +28,32 @@ class Job:
     attempts: int = 0
 
     @staticmethod
-    def of(task: Task) -> Job:
-        """The job of a task; raises `InputError` when it cannot be packed."""
-        return Job(task.key, packed(task), task.limits, task.retries)
+    def of(task: Task) -> PackedTask:
+        """The task, packed; raises `InputError` when it cannot be packed."""
+        return PackedTask(task.key, packed(task), task.limits, task.retries)
 
 
 class Member:
-    """A worker process that runs one job at a time."""
+    """A worker process that runs one task at a time."""
 
     def __init__(self, index: int, pid: int, link: Connection) -> None:
         self.index = index
         self.pid = pid
         self.link = link
         self.process = psutil.Process(pid)
-        self.job: Job | None = None
+        self.task: PackedTask | None = None
         self._begun: float | None = None
         self._sent = 0.0
         self._cpu_before = 0.0
         self._cpu = 0.0
         self._peak = 0
 
-    def start(self, job: Job) -> None:
-        """Send the job to the process; raises `OSError` when the process is gone."""
-        self.job, self._begun, self._sent = job, None, time.monotonic()
+    def start(self, task: PackedTask) -> None:
+        """Send the task to the process; raises `OSError` when the process is gone."""
+        self.task, self._begun, self._sent = task, None, time.monotonic()
         self._cpu, self._peak = 0.0, 0
-        job.attempts += 1
-        self.link.send_bytes(pickle.dumps((job.key, job.call)))
+        task.attempts += 1
+        self.link.send_bytes(pickle.dumps((task.key, task.call)))
 
     def hear(self) -> Outcome | None:
         """The outcome when the process has sent it; raises `EOFError` or `OSError` when the process is gone."""
@@ -63,24 +63,25 @@ class Member:
             return None
         outcome: Outcome = pickle.loads(message)
         peak = None if outcome.peak_memory is None else max(outcome.peak_memory, self._peak)
-        job, self.job = self.job, None
-        return dataclasses.replace(outcome, peak_memory=peak or self._peak or None, attempts=job.attempts if job else 1)
+        task, self.task = self.task, None
+        attempts = task.attempts if task else 1
+        return dataclasses.replace(outcome, peak_memory=peak or self._peak or None, attempts=attempts)
 
     def forgive(self, seconds: float) -> None:
-        """Take seconds in which nobody could watch (the watching process was stopped) off the job's wall clock."""
+        """Take seconds in which nobody could watch (the watching process was stopped) off the task's wall clock."""
         self._sent += seconds
         if self._begun is not None:
             self._begun += seconds
 
     def breach(self) -> Failure | None:
-        """Which limit the running job has passed, if any."""
-        if self.job is None:
+        """Which limit the running task has passed, if any."""
+        if self.task is None:
             return None
         memory, cpu = usage(self.pid)
         if self._begun is not None:
             self._cpu = max(self._cpu, cpu - self._cpu_before)
         self._peak = max(self._peak, memory)
-        return self._passed(self.job.limits)
+        return self._passed(self.task.limits)
 
     def _passed(self, limits: Limits) -> Failure | None:
         wall = time.monotonic() - (self._begun or self._sent + LOADING_SECONDS)
@@ -94,18 +95,18 @@ class Member:
         return None
 
     def end(self, failure: Failure) -> Outcome | None:
-        """Kill the process with all its children; the outcome of the job it had."""
+        """Kill the process with all its children; the outcome of the task it had."""
         self.breach()  # a last look at what it has used
         end_tree(self.process)
         end_group(self.pid)
         self.link.close()
-        if self.job is None:
+        if self.task is None:
             return None
         return Outcome(
-            key=self.job.key,
+            key=self.task.key,
             failure=failure,
             cpu_seconds=max(0.0, self._cpu),
             wall_seconds=time.monotonic() - (self._begun or self._sent),
             peak_memory=self._peak or None,
-            attempts=self.job.attempts,
+            attempts=self.task.attempts,
         )

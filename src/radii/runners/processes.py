@@ -16,7 +16,7 @@ import psutil
 from radii import _check
 from radii.errors import InputError, RunnerError
 from radii.runners._forge import Forge
-from radii.runners._member import Job, Member
+from radii.runners._member import Member, PackedTask
 from radii.runners.base import Failure, Outcome, Reason, Runner, Task
 
 POLL_SECONDS = 0.025
@@ -66,7 +66,7 @@ class ProcessRunner(Runner):
         self._lock = threading.RLock()
         self._forge: Forge | None = None
         self._crew: list[Member] = []
-        self._jobs: deque[Job] = deque()
+        self._tasks: deque[PackedTask] = deque()
         self._keys: set[str] = set()
         self._done: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
         self._undelivered = 0
@@ -90,22 +90,22 @@ class ProcessRunner(Runner):
 
     def submit(self, task: Task) -> None:
         """Queue a task and start it when a worker is free."""
-        self.accept(Job.of(task))
+        self.accept(PackedTask.of(task))
 
-    def accept(self, job: Job) -> None:
+    def accept(self, task: PackedTask) -> None:
         """Queue a task that is packed already."""
         with self._lock:
             if self._closed:
                 raise InputError("runner: expected an open runner, got one that was closed")
-            if job.key in self._keys:
-                raise InputError(f"task {job.key!r}: expected a key that is not pending, got it twice")
+            if task.key in self._keys:
+                raise InputError(f"task {task.key!r}: expected a key that is not pending, got it twice")
             self._prepared()
             if self._pump is None:
                 self._pump = threading.Thread(target=self._tend, name="radii-runner", daemon=True)
                 self._pump.start()
-            self._keys.add(job.key)
+            self._keys.add(task.key)
             self._undelivered += 1
-            self._jobs.append(job)
+            self._tasks.append(task)
             self._dispatch()
         os.write(self._bell, b".")
 
@@ -125,13 +125,13 @@ class ProcessRunner(Runner):
         """Stop a task, queued or running, with every process it has started."""
         failure = Failure(reason=Reason.CANCELLED, message="cancelled")
         with self._lock:
-            for job in self._jobs:
-                if job.key == key:
-                    self._jobs.remove(job)
-                    self._finish(Outcome(key=key, failure=failure, attempts=job.attempts))
+            for task in self._tasks:
+                if task.key == key:
+                    self._tasks.remove(task)
+                    self._finish(Outcome(key=key, failure=failure, attempts=task.attempts))
                     return True
             for member in self._crew:
-                if member.job is not None and member.job.key == key:
+                if member.task is not None and member.task.key == key:
                     self._stop(member, failure)
                     self._dispatch()
                     os.write(self._bell, b".")
@@ -144,7 +144,7 @@ class ProcessRunner(Runner):
             if self._closed:
                 return
             self._closed = True
-            self._jobs.clear()
+            self._tasks.clear()
             for member in self._crew:
                 member.end(Failure(reason=Reason.CANCELLED, message="closed"))
             self._crew.clear()
@@ -176,13 +176,13 @@ class ProcessRunner(Runner):
         self._done.put(outcome)
 
     def _dispatch(self) -> None:
-        while self._jobs:
-            member = next((one for one in self._crew if one.job is None), None) or self._hire()
+        while self._tasks:
+            member = next((one for one in self._crew if one.task is None), None) or self._hire()
             if member is None:
                 return
-            job = self._jobs.popleft()
+            task = self._tasks.popleft()
             try:
-                member.start(job)
+                member.start(task)
             except OSError:
                 self._lost(member)
 
@@ -210,10 +210,10 @@ class ProcessRunner(Runner):
 
     def _abandon(self, message: str) -> None:
         self._forge = None
-        while self._jobs:
-            job = self._jobs.popleft()
+        while self._tasks:
+            task = self._tasks.popleft()
             failure = Failure(reason=Reason.CRASH, message=message)
-            self._finish(Outcome(key=job.key, failure=failure, attempts=job.attempts))
+            self._finish(Outcome(key=task.key, failure=failure, attempts=task.attempts))
 
     def _stop(self, member: Member, failure: Failure) -> None:
         self._crew.remove(member)
@@ -225,10 +225,10 @@ class ProcessRunner(Runner):
         self._crew.remove(member)
         how = self._forge.ending(member.pid) if self._forge else "the worker process is gone"
         outcome = member.end(Failure(reason=Reason.CRASH, message=how))
-        if outcome is None or member.job is None:
+        if outcome is None or member.task is None:
             return
-        if member.job.attempts <= member.job.retries:
-            self._jobs.appendleft(member.job)
+        if member.task.attempts <= member.task.retries:
+            self._tasks.appendleft(member.task)
         else:
             self._finish(outcome)
 
@@ -241,14 +241,14 @@ class ProcessRunner(Runner):
         if outcome is not None:
             self._finish(outcome)
 
-    # The pump: one thread that hears the workers, watches their limits and hands out the next jobs.
+    # The pump: one thread that hears the workers, watches their limits and hands out the next tasks.
 
     def _tend(self) -> None:
         seen = time.monotonic()
         while not self._closed:
             with self._lock:
                 links = {member.link: member for member in self._crew}
-                busy = any(member.job for member in self._crew)
+                busy = any(member.task for member in self._crew)
                 control = [] if self._forge is None else [self._forge.control]
             # A member ended by the caller's thread meanwhile has a closed link; the next round forgets it.
             with contextlib.suppress(OSError, ValueError):

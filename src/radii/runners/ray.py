@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from radii import _check
 from radii.errors import InputError
-from radii.runners._member import Job
+from radii.runners._member import PackedTask
 from radii.runners.base import Failure, Outcome, Reason, Runner, Task
 from radii.runners.processes import ProcessRunner, cores
 
@@ -73,9 +73,9 @@ class RayRunner(Runner):
             max_retries=_check.whole(node_retries, "node_retries"),
             retry_exceptions=False,
         )
-        self._queue: deque[Job] = deque()
+        self._queue: deque[PackedTask] = deque()
         self._keys: set[str] = set()
-        self._flights: dict[Any, tuple[Job, float]] = {}
+        self._flights: dict[Any, tuple[PackedTask, float]] = {}
         self._leaving: dict[Any, float] = {}
         self._dropped: deque[Outcome] = deque()
         self._slots, self._counted = 0, -_COUNT_SECONDS
@@ -97,7 +97,7 @@ class RayRunner(Runner):
             raise InputError("runner: expected an open runner, got one that was closed")
         if task.key in self._keys:
             raise InputError(f"task {task.key!r}: expected a key that is not pending, got it twice")
-        self._queue.append(Job.of(task))
+        self._queue.append(PackedTask.of(task))
         self._keys.add(task.key)
         self._launch()
 
@@ -125,14 +125,14 @@ class RayRunner(Runner):
 
     def cancel(self, key: str) -> bool:
         """Stop a task, queued or running; a running one is asked first, then killed."""
-        for job in self._queue:
-            if job.key == key:
-                self._queue.remove(job)
+        for task in self._queue:
+            if task.key == key:
+                self._queue.remove(task)
                 failure = Failure(reason=Reason.CANCELLED, message="cancelled before it started")
                 self._dropped.append(Outcome(key=key, failure=failure, attempts=0))
                 return True
-        for ref, (job, _) in self._flights.items():
-            if job.key == key and ref not in self._leaving:
+        for ref, (task, _) in self._flights.items():
+            if task.key == key and ref not in self._leaving:
                 if self._ray.wait([ref], timeout=0)[0]:
                     return False
                 self._ray.cancel(ref, force=False)
@@ -164,10 +164,10 @@ class RayRunner(Runner):
     def _launch(self) -> None:
         # A little ahead of the slots, so that no slot waits for the driver.
         while self._queue and len(self._flights) < 2 * self.workers + 1:
-            job = self._queue.popleft()
+            task = self._queue.popleft()
             threads = max(1, int(self.request.cpus))
-            ref = self._remote.remote(job, threads, self.preload, [path for path in sys.path if path])
-            self._flights[ref] = (job, time.monotonic())
+            ref = self._remote.remote(task, threads, self.preload, [path for path in sys.path if path])
+            self._flights[ref] = (task, time.monotonic())
 
     def _patience(self, left: float | None) -> float | None:
         """How long to wait in one go; cancelled tasks that do not end are killed meanwhile."""
@@ -181,14 +181,14 @@ class RayRunner(Runner):
         return 0.2 if left is None else min(left, 0.2)
 
     def _land(self, ref: Any) -> Outcome:
-        job, started = self._flights.pop(ref)
+        task, started = self._flights.pop(ref)
         left = self._leaving.pop(ref, None) is not None
         try:
             outcome: Outcome = self._ray.get(ref)
             return outcome
         except self._ray.exceptions.RayError as error:
             failure = _failure(self._ray.exceptions, error, left)
-            return Outcome(key=job.key, failure=failure, wall_seconds=time.monotonic() - started)
+            return Outcome(key=task.key, failure=failure, wall_seconds=time.monotonic() - started)
 
 
 def _connect(ray: Any, address: str | None) -> None:
@@ -252,18 +252,18 @@ def _failure(exceptions: Any, error: Exception, cancelled: bool) -> Failure:
 _pools: dict[tuple[Any, ...], ProcessRunner] = {}
 
 
-def _execute(job: Job, threads: int, preload: tuple[str, ...], path: list[str]) -> Outcome:
-    """The outcome of a job, run in this Ray worker's own warm process."""
+def _execute(task: PackedTask, threads: int, preload: tuple[str, ...], path: list[str]) -> Outcome:
+    """The outcome of a task, run in this Ray worker's own warm process."""
     sys.path += [entry for entry in path if entry not in sys.path and os.path.exists(entry)]
     pool = _pool(min(threads, cores()), preload)
     try:
-        pool.accept(job)
+        pool.accept(task)
         while True:
             # A cancellation arrives as KeyboardInterrupt between two waits.
             if (outcome := pool.wait(timeout=0.1)) is not None:
                 return outcome
     except KeyboardInterrupt:
-        pool.cancel(job.key)
+        pool.cancel(task.key)
         last = pool.wait(timeout=_FORCE_SECONDS)
         if last is None:
             raise

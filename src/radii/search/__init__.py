@@ -1,7 +1,7 @@
 """Search: turns a decider into radii; pure state machines, and drivers that run them."""
 
 from radii.search.direct import direct
-from radii.search.drive import Job, Pool, concurrently, in_batches
+from radii.search.drive import Pool, concurrently, in_batches
 from radii.search.grid import Grid
 from radii.search.iterative import Iterative
 from radii.search.kbinary import KBinary
@@ -12,7 +12,6 @@ __all__ = [
     "Grid",
     "GridSearch",
     "Iterative",
-    "Job",
     "KBinary",
     "Pool",
     "concurrently",

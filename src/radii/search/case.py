@@ -7,8 +7,8 @@ import time
 from dataclasses import dataclass, field, replace
 
 from radii.errors import Contradiction
-from radii.problem import Answer, Instance, Radius, Reason, Verdict
-from radii.problem.radius import Cost
+from radii.problem import Answer, Instance, Norm, Property, Query, Radius, Reason, Verdict
+from radii.problem.radius import ALARM, Cost
 from radii.search.machine import GridSearch
 
 log = logging.getLogger(__name__)
@@ -21,6 +21,8 @@ class Case:
     instance: Instance
     machine: GridSearch
     prediction: int
+    asked: Property
+    norm: Norm
     started: float = field(default_factory=time.perf_counter)
     answers: dict[int, Answer] = field(default_factory=dict)
     pending: int = 0
@@ -31,6 +33,10 @@ class Case:
         """Whether nothing more will be asked."""
         return bool(self.alarm) or self.machine.done
 
+    def query(self, position: int) -> Query:
+        """The query about the ε at a position of the grid."""
+        return Query(self.instance, self.machine.grid[position], self.asked, self.norm)
+
     def hear(self, position: int, answer: Answer) -> list[int]:
         """Tell the machine; gives the positions to cancel. A contradiction stops this instance only."""
         self.answers[position] = answer
@@ -39,7 +45,7 @@ class Case:
         try:
             return self.machine.tell(position, answer.verdict, answer.reason)
         except Contradiction as error:
-            self.alarm = f"contradiction: {error}"
+            self.alarm = f"{ALARM}{error}"
             log.error("input %d: %s", self.instance.index, self.alarm)
             return sorted(self.machine.running)
 

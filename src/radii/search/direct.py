@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 
 from radii._check import number
 from radii.decide import Budget, Decider, Measurer
 from radii.errors import InputError
-from radii.problem import Instance, Radius
-from radii.search.drive import Job
+from radii.models.classifier import Classifier
+from radii.problem import LINF, Instance, Norm, Property, Radius
+from radii.search.drive import CLASSIFICATION
+
+log = logging.getLogger(__name__)
 
 
 def direct(
-    job: Job,
+    classifier: Classifier,
     decider: Decider | Measurer,
     instances: Sequence[Instance],
     budget: Budget,
     *,
+    property: Property = CLASSIFICATION,
+    norm: Norm = LINF,
     tolerance: float = 0.002,
     limit: float | None = None,
     progress: Callable[[int, Radius], None] | None = None,
@@ -24,16 +30,13 @@ def direct(
     """One radius per instance, in order; the budget is per instance."""
     measurer = refuse_asker(decider)
     number(tolerance, "tolerance", low=0.0, strict=True)
-    return measurer.measure(
-        job.classifier,
-        instances,
-        job.property,
-        job.norm,
-        budget,
-        tolerance=tolerance,
-        limit=limit,
-        progress=progress,
+    found = measurer.measure(
+        classifier, instances, property, norm, budget, tolerance=tolerance, limit=limit, progress=progress
     )
+    for instance, radius in zip(instances, found):
+        if radius.alarm:
+            log.error("input %d: %s", instance.index, radius.alarm)
+    return found
 
 
 def refuse_asker(decider: Decider | Measurer) -> Measurer:

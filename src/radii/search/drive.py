@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -24,20 +23,8 @@ from radii.search.machine import GridSearch
 
 Finish = Callable[[int, Radius], None]
 Heard = Callable[[int, float, Answer], None]
+CLASSIFICATION = Classification()
 _CHUNK = 256  # inputs whose predictions are computed in one call
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """What is asked of every instance: which property of which classifier, in balls of which norm."""
-
-    classifier: Classifier
-    property: Property = Classification()
-    norm: Norm = LINF
-
-    def query(self, instance: Instance, epsilon: float) -> Query:
-        """One question about one instance."""
-        return Query(instance, epsilon, self.property, self.norm)
 
 
 class Pool(Protocol):
@@ -57,12 +44,14 @@ class Pool(Protocol):
 
 
 def in_batches(
-    job: Job,
+    classifier: Classifier,
     search: Callable[[], GridSearch],
     decider: Decider,
     instances: Sequence[Instance],
     budget: Budget,
     *,
+    property: Property = CLASSIFICATION,
+    norm: Norm = LINF,
     at_once: int = 256,
     progress: Finish | None = None,
     heard: Heard | None = None,
@@ -76,13 +65,14 @@ def in_batches(
     results: dict[int, Radius] = {}
     finish = _finisher(results, progress)
     for start in range(0, len(instances), at_once):
-        cases = dict(_begin(job, search, instances[start : start + at_once], start, finish))
+        batch = instances[start : start + at_once]
+        cases = dict(_begin(classifier, property, norm, search, batch, start, finish))
         walls = dict.fromkeys(cases, 0.0)
         while cases:
             asked = [(place, position) for place, case in cases.items() for position in case.machine.ask()]
-            queries = [job.query(cases[place].instance, cases[place].machine.grid[at]) for place, at in asked]
+            queries = [cases[place].query(position) for place, position in asked]
             begun = time.perf_counter()
-            answers = _decided(decider, job.classifier, queries, budget)
+            answers = _decided(decider, classifier, queries, budget)
             share = (time.perf_counter() - begun) / max(1, len(queries))
             for (place, position), answer in sorted(zip(asked, answers, strict=True), key=_quietest):
                 cases[place].hear(position, answer)
@@ -95,24 +85,26 @@ def in_batches(
 
 
 def concurrently(
-    job: Job,
+    classifier: Classifier,
     search: Callable[[], GridSearch],
     pool: Pool,
     instances: Sequence[Instance],
     *,
+    property: Property = CLASSIFICATION,
+    norm: Norm = LINF,
     at_once: int = 1,
     progress: Finish | None = None,
 ) -> list[Radius]:
     """One radius per instance, in order, with up to k queries each for `at_once` instances in flight."""
     results: dict[int, Radius] = {}
     finish = _finisher(results, progress)
-    waiting = _begin(job, search, instances, 0, finish)
+    waiting = _begin(classifier, property, norm, search, instances, 0, finish)
     cases: dict[int, Case] = {}
     while True:
         while len(cases) < at_once and (fresh := next(waiting, None)) is not None:
             cases[fresh[0]] = fresh[1]
             fresh[1].started = time.perf_counter()
-            _submit(job, pool, *fresh)
+            _submit(pool, *fresh)
         if not cases:
             return [results[place] for place in range(len(instances))]
         key, answer = pool.first()
@@ -122,25 +114,31 @@ def concurrently(
         for redundant in case.hear(position, answer):
             pool.cancel(f"{place}/{redundant}")
         if not case.alarm:
-            _submit(job, pool, place, case)
+            _submit(pool, place, case)
         if case.pending == 0:  # the cancelled ones have come back too, so their cost is known
             finish(place, cases.pop(place).radius())
 
 
 def _begin(
-    job: Job, search: Callable[[], GridSearch], instances: Sequence[Instance], start: int, finish: Finish
+    classifier: Classifier,
+    property: Property,
+    norm: Norm,
+    search: Callable[[], GridSearch],
+    instances: Sequence[Instance],
+    start: int,
+    finish: Finish,
 ) -> Iterator[tuple[int, Case]]:
     """A case for each instance that has the property where it stands; the others get radius 0 at once."""
     for chunk in range(0, len(instances), _CHUNK):
         part = instances[chunk : chunk + _CHUNK]
-        outputs = job.classifier.reference(np.stack([instance.x for instance in part]))
+        outputs = classifier.reference(np.stack([instance.x for instance in part]))
         for offset, (instance, values) in enumerate(zip(part, outputs, strict=True)):
             place, prediction = start + chunk + offset, int(np.argmax(values))
-            spec = violation(job.classifier, job.property, instance.label, values)
-            if spec.violated(values_of(job.classifier, spec.of, values)):
+            spec = violation(classifier, property, instance.label, values)
+            if spec.violated(values_of(classifier, spec.of, values)):
                 finish(place, Radius.wrong(prediction))
             else:
-                yield place, Case(instance, search(), prediction)
+                yield place, Case(instance, search(), prediction, property, norm)
 
 
 def _finisher(results: dict[int, Radius], progress: Finish | None) -> Finish:
@@ -152,9 +150,9 @@ def _finisher(results: dict[int, Radius], progress: Finish | None) -> Finish:
     return finish
 
 
-def _submit(job: Job, pool: Pool, place: int, case: Case) -> None:
+def _submit(pool: Pool, place: int, case: Case) -> None:
     for position in case.machine.ask():
-        pool.submit(f"{place}/{position}", job.query(case.instance, case.machine.grid[position]))
+        pool.submit(f"{place}/{position}", case.query(position))
         case.pending += 1
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import special, stats
+import scipy
 
 from radii._check import choice, number, whole
 from radii.errors import InputError
@@ -33,7 +33,7 @@ def share_lower(
     name = choice(method, "method", SHARE_METHODS)
     mean = count / n
     if name == "clopper-pearson":
-        exact = special.betaincinv(np.maximum(count, 1), n - count + 1, alpha)
+        exact = scipy.special.betaincinv(np.maximum(count, 1), n - count + 1, alpha)
         return np.asarray(np.where(count == 0, 0.0, exact), dtype=np.float64)
     if name == "hoeffding":
         return np.asarray(np.clip(mean - np.sqrt(np.log(1 / alpha) / (2 * n)), 0.0, 1.0))
@@ -108,7 +108,7 @@ def _chernoff_lower(mean: FloatArray, n: int, alpha: float) -> FloatArray:
     for _ in range(60):
         middle = (low + high) / 2
         with np.errstate(divide="ignore"):
-            divergence = special.rel_entr(mean, middle) + special.rel_entr(1 - mean, 1 - middle)
+            divergence = scipy.special.rel_entr(mean, middle) + scipy.special.rel_entr(1 - mean, 1 - middle)
         far = divergence > budget
         low, high = np.where(far, middle, low), np.where(far, high, middle)
     return low
@@ -120,7 +120,9 @@ def _hypergeometric_lower(count: FloatArray, n: int, population: int, alpha: flo
     high = np.asarray(population - (n - count))  # the largest possible number of successes
     while np.any(high - low > 1):
         middle = np.floor((low + high) / 2)
-        refuted = (middle < count) | (stats.hypergeom.sf(count - 1, population, np.maximum(middle, 0), n) <= alpha)
+        refuted = (middle < count) | (
+            scipy.stats.hypergeom.sf(count - 1, population, np.maximum(middle, 0), n) <= alpha
+        )
         split = high - low > 1
         low = np.where(split & refuted, middle, low)
         high = np.where(split & ~refuted, middle, high)

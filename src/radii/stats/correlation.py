@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from radii._check import whole
 from radii.errors import InputError
@@ -63,15 +63,30 @@ def _correlate(a: str, b: str, first: Ends, second: Ends, alpha: float) -> Corre
             "fewer than four inputs that both classify correctly" if n < 4 else "the radii of a network are constant"
         )
         return Correlation(a, b, n, None, None, None, None, reason)
-    value = float(stats.spearmanr(x, y).statistic)
+    value = float(scipy.stats.spearmanr(x, y).statistic)
     least, most = spearman_range(first, second)
     least, most = min(least, value), max(most, value)  # middles tie, and ties have a scale of their own
     wide = _reach(x, y, value, alpha)
     low, high = _limits(least, n, alpha, wide)[0], _limits(most, n, alpha, wide)[1]
     ends = first.radii()[0], second.radii()[0]
     constant = np.ptp(ends[0]) == 0 or np.ptp(ends[1]) == 0
-    paper = None if constant else float(stats.spearmanr(*ends).statistic)
+    paper = None if constant else float(scipy.stats.spearmanr(*ends).statistic)
     return Correlation(a, b, n, value, low, high, paper, lower=least, upper=most)
+
+
+def rank_correlation(x: FloatArray, y: FloatArray, confidence: float = 0.95) -> tuple[float, float, float] | None:
+    """Spearman's correlation of two columns with its confidence interval; None below four rows or for a constant.
+
+    A perfect order of few rows is weak evidence: its interval is that of an order with two neighbours exchanged.
+    """
+    n = len(x)
+    if n < 4 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return None
+    value, alpha = float(scipy.stats.spearmanr(x, y).statistic), level(confidence)
+    most = 1 - 12 / (n * (n * n - 1))
+    near = min(max(value, -most), most)
+    low, high = _limits(near, n, alpha, 0.0 if near != value else _reach(x, y, value, alpha))
+    return value, min(low, value), max(high, value)
 
 
 def _limits(value: float, n: int, alpha: float, wide: float) -> tuple[float, float]:
@@ -79,7 +94,7 @@ def _limits(value: float, n: int, alpha: float, wide: float) -> tuple[float, flo
 
     Their variance is that of radii whose ranks depend on each other as those of normal variables do.
     """
-    normal = float(stats.norm.isf(alpha / 2)) * np.sqrt((1 + value**2 / 2) / (n - 3))
+    normal = float(scipy.stats.norm.isf(alpha / 2)) * np.sqrt((1 + value**2 / 2) / (n - 3))
     z = np.arctanh(np.clip(value, -_NEARLY, _NEARLY))
     return float(np.tanh(z - max(normal, wide))), float(np.tanh(z + max(normal, wide)))
 
@@ -91,7 +106,7 @@ def _reach(x: FloatArray, y: FloatArray, value: float, alpha: float) -> float:
     freedom are Satterthwaite's: a few influential inputs make the error itself uncertain.
     """
     n = x.size
-    r, s = stats.rankdata(x) - (n + 1) / 2, stats.rankdata(y) - (n + 1) / 2
+    r, s = scipy.stats.rankdata(x) - (n + 1) / 2, scipy.stats.rankdata(y) - (n + 1) / 2
     own, other = float(r @ r), float(s @ s)
     mixed = r * s + (_beyond(x, s) + _beyond(y, r)) / 2
     ties = (r * r + _beyond(x, r)) / own + (s * s + _beyond(y, s)) / other
@@ -100,7 +115,7 @@ def _reach(x: FloatArray, y: FloatArray, value: float, alpha: float) -> float:
     variance, peaks = float(squares.mean()), float((squares**2).mean())
     freedom = min(max(2 * n * variance**2 / max(peaks - variance**2, 1e-300), 2.0), n - 2.0)
     error = np.sqrt(variance * n / (n - 1) / (n - 3)) / (1 - min(abs(value), _NEARLY) ** 2)
-    return float(stats.t.isf(alpha / 2, freedom) * error)
+    return float(scipy.stats.t.isf(alpha / 2, freedom) * error)
 
 
 def _beyond(x: FloatArray, weight: FloatArray) -> FloatArray:
@@ -141,7 +156,7 @@ def consistency(dists: Mapping[str, Distribution], count: int = 10) -> tuple[tup
     ranks = []
     for dist, key in zip(dists.values(), keys):
         rows = np.argsort(key)[np.searchsorted(np.sort(key), common)]
-        ranks.append((stats.rankdata(middle(dist.ends().take(rows))) - 0.5) / common.size)
+        ranks.append((scipy.stats.rankdata(middle(dist.ends().take(rows))) - 0.5) / common.size)
     table = np.array(ranks)
     mean, spread = table.mean(axis=0), table.std(axis=0)
     order = np.lexsort((mean, spread))

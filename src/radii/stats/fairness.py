@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import optimize, stats
+import scipy
 
 from radii._check import choice, number
 from radii.errors import InputError
@@ -108,7 +108,7 @@ def _class_box(ends: Ends, cap: float, confidence: float, method: str) -> tuple[
     if method != "t":
         limits = mean_interval(low, high, (0.0, 1.0), confidence, method)
     else:
-        factor = stats.t.isf(level(confidence) / 2, len(ends) - 1) / np.sqrt(len(ends))
+        factor = scipy.stats.t.isf(level(confidence) / 2, len(ends) - 1) / np.sqrt(len(ends))
         limits = (
             max(0.0, float(low.mean() - factor * low.std(ddof=1))),
             min(1.0, float(high.mean() + factor * high.std(ddof=1))),
@@ -152,7 +152,7 @@ def _gini_greatest(low: FloatArray, high: FloatArray) -> float:
     for _ in range(100):
         weight = (2 * np.arange(1, k + 1) - k - 1) - ratio * (k - 1)
         value = weight * np.where(weight > 0, high[:, None], low[:, None])
-        rows, ranks = optimize.linear_sum_assignment(value, maximize=True)
+        rows, ranks = scipy.optimize.linear_sum_assignment(value, maximize=True)
         corner = np.where(weight[ranks] > 0, high[rows], low[rows])
         better = normalised_gini(corner)
         if better <= ratio + 1e-12:

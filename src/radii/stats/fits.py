@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import special
+import scipy
 
 from radii.stats._arrays import Ends, FloatArray, IntArray
 
@@ -31,12 +31,12 @@ class Family:
 
 
 def _normal(x: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
-    return np.asarray(special.ndtr((np.where(x <= 0, -np.inf, x) - a) / np.exp(b)))
+    return np.asarray(scipy.special.ndtr((np.where(x <= 0, -np.inf, x) - a) / np.exp(b)))
 
 
 def _lognormal(x: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore"):
-        return np.asarray(special.ndtr((np.log(x) - a) / np.exp(b)))
+        return np.asarray(scipy.special.ndtr((np.log(x) - a) / np.exp(b)))
 
 
 def _weibull(x: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
@@ -45,7 +45,7 @@ def _weibull(x: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def _gamma(x: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
-    return np.asarray(special.gammainc(np.exp(a), x / np.exp(b)))
+    return np.asarray(scipy.special.gammainc(np.exp(a), x / np.exp(b)))
 
 
 def _moments(x: FloatArray) -> tuple[float, float]:

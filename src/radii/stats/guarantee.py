@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from radii._check import choice, number
 from radii._html import table
@@ -176,7 +176,7 @@ def class_claims(parts: dict[int, Ends], eps: Any, share: Any, confidence: float
     if not parts:
         raise InputError("class_claims: expected at least one class, got none")
     counts = {key: int(np.sum(part.low >= point)) for key, part in parts.items()}
-    plain = [float(stats.binom.sf(counts[key] - 1, len(part), goal)) for key, part in parts.items()]
+    plain = [float(scipy.stats.binom.sf(counts[key] - 1, len(part), goal)) for key, part in parts.items()]
     alpha = level(confidence)
     return {
         key: ClassClaim(key, len(part), counts[key], goal, p, p <= alpha)

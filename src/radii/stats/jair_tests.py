@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from radii._check import number
 from radii.stats._arrays import FloatArray, column
@@ -48,7 +48,7 @@ def lognormal_ks(radii: Any) -> PaperTest:
     logs = np.log(values)
     if np.ptp(values) == 0:
         return _invalid(name, values, reason="all radii are equal")
-    found = stats.kstest(logs, "norm", args=(logs.mean(), logs.std()))
+    found = scipy.stats.kstest(logs, "norm", args=(logs.mean(), logs.std()))
     return PaperTest(name, float(found.statistic), float(found.pvalue), (values.size,))
 
 
@@ -57,7 +57,7 @@ def ks_two_sample(a: Any, b: Any) -> PaperTest:
     first, second, name = _present(a), _present(b), "two-sample Kolmogorov–Smirnov"
     if not first.size or not second.size:
         return _invalid(name, first, second, reason="an empty sample")
-    found = stats.ks_2samp(first, second)
+    found = scipy.stats.ks_2samp(first, second)
     return PaperTest(name, float(found.statistic), float(found.pvalue), (first.size, second.size))
 
 
@@ -72,7 +72,7 @@ def welch(a: Any, b: Any) -> PaperTest:
     parts = first.var(ddof=1) / first.size, second.var(ddof=1) / second.size
     t = float((first.mean() - second.mean()) / np.sqrt(sum(parts)))
     degrees = sum(parts) ** 2 / (parts[0] ** 2 / (first.size - 1) + parts[1] ** 2 / (second.size - 1))
-    return PaperTest(name, t, float(2 * stats.t.sf(abs(t), degrees)), (first.size, second.size))
+    return PaperTest(name, t, float(2 * scipy.stats.t.sf(abs(t), degrees)), (first.size, second.size))
 
 
 def spearman(a: Any, b: Any) -> PaperTest:
@@ -83,7 +83,7 @@ def spearman(a: Any, b: Any) -> PaperTest:
     first, second, name = first[both], second[both], "Spearman's rank correlation"
     if first.size < 3 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return _invalid(name, first, reason="fewer than three shared inputs, or constant radii")
-    found = stats.spearmanr(first, second)
+    found = scipy.stats.spearmanr(first, second)
     return PaperTest(name, float(found.statistic), float(found.pvalue), (first.size,))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from radii._check import number, whole
 from radii.errors import InputError
@@ -79,7 +79,7 @@ def mcnemar(a: Ends, b: Ends, eps: float) -> TestResult:
 
 def _tail(wins: int, losses: int) -> float:
     """P(at least `wins` of the differing inputs) when both sides are equally likely."""
-    return float(stats.binom.sf(wins - 1, wins + losses, 0.5))
+    return float(scipy.stats.binom.sf(wins - 1, wins + losses, 0.5))
 
 
 def _coins(n: int, runs: int, rng: np.random.Generator) -> Iterator[FloatArray]:

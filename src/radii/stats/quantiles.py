@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from radii._check import number
 from radii.stats._arrays import Ends, FloatArray, level
@@ -33,8 +33,8 @@ def quantile(ends: Ends, q: Any, confidence: float = 0.95) -> Quantile:
     alpha, n = level(confidence), len(ends)
     lower, upper = (np.sort(values) for values in ends.radii())
     rank = min(max(int(np.ceil(n * share)) - 1, 0), n - 1)
-    below = int(stats.binom.ppf(alpha / 2, n, share)) - 1  # 0-based order statistic that is safely low
-    above = int(stats.binom.ppf(1 - alpha / 2, n, share))
+    below = int(scipy.stats.binom.ppf(alpha / 2, n, share)) - 1  # 0-based order statistic that is safely low
+    above = int(scipy.stats.binom.ppf(1 - alpha / 2, n, share))
     low = float(lower[below]) if below >= 0 else 0.0
     high = finite(upper[above]) if above < n else None
     return Quantile(share, float(lower[rank]), finite(upper[rank]), low, high, 1.0 - alpha)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import special
+import scipy
 
 from radii._check import choice, number, whole
 from radii.errors import InputError
@@ -47,10 +47,10 @@ def running_upper(successes: Any, draws: Any, confidence: float = 0.95) -> Float
 
 def _log_mixture(p: FloatArray, wins: FloatArray, losses: FloatArray) -> FloatArray:
     """log of the uniform mixture over shares in (p, 1) of the likelihood ratio against p."""
-    above = special.betaincc(wins + 1, losses + 1, p)
+    above = scipy.special.betaincc(wins + 1, losses + 1, p)
     with np.errstate(divide="ignore"):
-        mixture = np.log(above) + special.betaln(wins + 1, losses + 1) - np.log1p(-p)
-        return np.asarray(mixture - special.xlogy(wins, p) - special.xlog1py(losses, -p))
+        mixture = np.log(above) + scipy.special.betaln(wins + 1, losses + 1) - np.log1p(-p)
+        return np.asarray(mixture - scipy.special.xlogy(wins, p) - scipy.special.xlog1py(losses, -p))
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,8 @@ def put(connection: Connection, register: Register, records: Sequence[RadiusReco
             try:
                 old = _stored(before[number]) if number in before else None
                 _collect(rows, connection, register, number, record, old)
+                if record.radius.alarm:
+                    alarms.append(_alarm(connection, number, record, record.radius.alarm))
             except (Contradiction, StoreError) as error:
                 alarms.append(_alarm(connection, number, record, str(error)))
         upsert(connection, schema.radii, rows["radii"])

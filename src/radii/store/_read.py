@@ -101,6 +101,15 @@ def progress(connection: Connection, study: str | None) -> list[Progress]:
     return [result[name] for name in sorted(result)]
 
 
+def costs(connection: Connection) -> dict[tuple[str, tuple[str, ...]], tuple[int, float]]:
+    """Finished units and their CPU seconds, by classifier and (property, norm, search, verifier)."""
+    asked = [schema.settings.c[name] for name in ("property", "norm", "search", "verifier")]
+    spent = [func.count(), func.sum(schema.radii.c.cpu_seconds)]
+    query = matching([schema.classifiers.c.name, *asked, *spent], Selection())
+    rows = connection.execute(query.group_by(schema.classifiers.c.name, *asked))
+    return {(name, tuple(kind)): (number, seconds) for name, *kind, number, seconds in rows}
+
+
 def finished_since(connection: Connection, study: str | None, moment: float) -> int:
     """How many units of a study (or of the whole store) were finished at that moment or later, by now."""
     where = Selection(study=(study,) if study else ())

@@ -217,6 +217,11 @@ class Store:
         with self.read() as connection:
             return _read.progress(connection, study)
 
+    def costs(self) -> dict[tuple[str, tuple[str, ...]], tuple[int, float]]:
+        """Finished units and their CPU seconds, by classifier and (property, norm, search, verifier)."""
+        with self.read() as connection:
+            return _read.costs(connection)
+
     def finished_since(self, moment: float, study: str | None = None) -> int:
         """How many units were finished at that moment (seconds since 1970) or later."""
         with self.read() as connection:

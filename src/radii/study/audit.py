@@ -86,8 +86,10 @@ def audit(store: Store) -> Audit:
         if item.record is not None:
             ends.add(item.record, row)
     result.wrong += ends.opposed()
+    seen = {(one.key, one.message) for one in result.wrong}
     for alarm in store.alarms():
-        result.wrong.append(Finding.of(alarm, f"alarm: {alarm.message}"))
+        if (alarm.key, alarm.message) not in seen:  # the note of the row says it already
+            result.wrong.append(Finding.of(alarm, f"alarm: {alarm.message}"))
     for lost in store.missing():
         line = f"no result, though study {lost.study!r} plans one" if lost.study else "no result"
         if lost.remains:

@@ -10,11 +10,14 @@ import uuid
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 
-from radii.store import Store
-from radii.study.plan import Work
+from radii.study.plan import PlannedUnit
+
+if TYPE_CHECKING:
+    from radii.store import Store
 
 SECONDS = 120.0  # how long a claim lasts unless it is renewed: what another machine waits for after a crash
 _LOOK_SECONDS = 1.0  # how often to ask whether others have finished or died
@@ -25,32 +28,32 @@ class Claims:
     """Hands out units of a list that nobody else computes; what others hold is asked for again later."""
 
     def __init__(
-        self, store: Store, works: Sequence[Work], retry_before: float | None = None, seconds: float = SECONDS
+        self, store: Store, units: Sequence[PlannedUnit], retry_before: float | None = None, seconds: float = SECONDS
     ) -> None:
         self.owner = owner_name()
         _active.add(self.owner)
         self.theirs = 0  # units of the list that others have finished meanwhile
         self._store, self._retry, self._seconds = store, retry_before, seconds
-        self._works = {work.key: work for work in works}
-        self._ready = deque(works)
-        self._busy: list[Work] = []
+        self._units = {unit.key: unit for unit in units}
+        self._ready = deque(units)
+        self._busy: list[PlannedUnit] = []
         self._renewed = self._looked = time.monotonic()
         self._offset = _offset()
         release_dead(store)
 
-    def draw(self, count: int) -> list[Work]:
+    def draw(self, count: int) -> list[PlannedUnit]:
         """Up to that many units to compute now, claimed; none when there are none just now."""
         if not self._ready:
             self._look()
         while self._ready:
             part = [self._ready.popleft() for _ in range(min(count, len(self._ready)))]
-            units = [work.unit for work in part]
+            units = [unit.record for unit in part]
             held = {
                 u.key for u in self._store.claim(units, self.owner, seconds=self._seconds, retry_before=self._retry)
             }
-            self._busy += [work for work in part if work.key not in held]
+            self._busy += [unit for unit in part if unit.key not in held]
             if held:
-                return [work for work in part if work.key in held]
+                return [unit for unit in part if unit.key in held]
         return []
 
     @property
@@ -84,9 +87,9 @@ class Claims:
         if not self._busy or time.monotonic() - self._looked < _LOOK_SECONDS:
             return
         release_dead(self._store)
-        left = self._store.pending([work.unit for work in self._busy], retry_before=self._retry)
+        left = self._store.pending([unit.record for unit in self._busy], retry_before=self._retry)
         self.theirs += len(self._busy) - len(left)
-        self._ready.extend(self._works[unit.key] for unit in left)
+        self._ready.extend(self._units[unit.key] for unit in left)
         self._busy.clear()
         self._looked = time.monotonic()
 

@@ -13,8 +13,8 @@ _MOST = 6  # names in one line
 
 def plan_lines(plan: Plan) -> list[str]:
     """What the study consists of: classifiers, inputs, questions, budget and seed."""
-    settings = {unit.setting.key: unit.setting for unit in plan.units}
-    places = {(one.dataset, one.split, one.index, one.fingerprint) for one in (unit.instance for unit in plan.units)}
+    settings = {unit.setting.key: unit.setting for unit in plan.records}
+    places = {(one.dataset, one.split, one.index, one.fingerprint) for one in (unit.instance for unit in plan.records)}
     counts: dict[str, int] = {}
     for dataset, split, _, _ in places:
         name = f"{dataset} {split}".strip()
@@ -38,7 +38,7 @@ def _questions(settings: Sequence[Setting]) -> list[str]:
 
 
 def _budget(plan: Plan) -> str:
-    found = {work.question.ask.budget: work.question.ask.grid is None for work in plan.works}
+    found = {unit.question.settings.budget: unit.question.settings.grid is None for unit in plan.units}
     texts = []
     for budget, whole in found.items():
         parts = [f"{budget.seconds:g} CPU s"] if budget.seconds is not None else []

@@ -1,11 +1,14 @@
-"""What a plan still has to do and how long that may take, from similar finished work in the store."""
+"""What a plan still has to do and how long that may take, from similar finished unit in the store."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from radii.store import Store, radii_frame
-from radii.study.plan import Plan, Work
+from radii.study.plan import Plan, PlannedUnit
+
+if TYPE_CHECKING:
+    from radii.store import Store
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,18 +32,18 @@ class Forecast:
 
 def forecast(plan: Plan, store: Store | None, workers: int, retry_before: float | None = None) -> Forecast:
     """What is missing and how long it may take on so many workers."""
-    todo = plan.works
+    todo = plan.units
     if store is not None:
-        wanted = {unit.key for unit in store.pending(plan.units, retry_before=retry_before)}
-        todo = [work for work in plan.works if work.key in wanted]
+        wanted = {unit.key for unit in store.pending(plan.records, retry_before=retry_before)}
+        todo = [unit for unit in plan.units if unit.key in wanted]
     missing, done = dict.fromkeys(plan.counts(), 0), plan.counts()
-    for work in todo:
-        missing[work.unit.classifier.name] += 1
-        done[work.unit.classifier.name] -= 1
+    for unit in todo:
+        missing[unit.record.classifier.name] += 1
+        done[unit.record.classifier.name] -= 1
     means, samples = _means(store, todo) if store is not None else ({}, 0)
     spent = [means.get(name, means.get("")) for name, count in missing.items() for _ in range(count)]
     known = [value for value in spent if value is not None]
-    limits = [work.question.ask.budget.seconds for work in todo if work.question.ask.grid is None]
+    limits = [unit.question.settings.budget.seconds for unit in todo if unit.question.settings.grid is None]
     bounded = len(limits) == len(todo) and all(limit is not None for limit in limits)
     return Forecast(
         missing=missing,
@@ -51,15 +54,13 @@ def forecast(plan: Plan, store: Store | None, workers: int, retry_before: float 
     )
 
 
-def _means(store: Store, todo: list[Work]) -> tuple[dict[str, float], int]:
+def _means(store: Store, todo: list[PlannedUnit]) -> tuple[dict[str, float], int]:
     """Mean CPU seconds of finished units like these by classifier, and under "" of all classifiers."""
-    frame = radii_frame(store)
-    alike = {
-        (s.property, s.norm, s.search, s.verifier) for s in {id(w.question): w.unit.setting for w in todo}.values()
-    }
-    kinds = list(zip(frame["property"], frame["norm"], frame["search"], frame["verifier"], strict=True))
-    chosen = frame[[kind in alike for kind in kinds]]
-    if chosen.empty:
-        return {}, 0
-    means = {str(name): float(value) for name, value in chosen.groupby("classifier")["cpu_seconds"].mean().items()}
-    return {**means, "": float(chosen["cpu_seconds"].mean())}, len(chosen)
+    settings = {id(unit.question): unit.record.setting for unit in todo}.values()
+    alike = {(one.property, one.norm, one.search, one.verifier) for one in settings}
+    spent: dict[str, tuple[int, float]] = {}
+    for (name, kind), (number, seconds) in store.costs().items():
+        for key in (name, "") if kind in alike else ():
+            before = spent.get(key, (0, 0.0))
+            spent[key] = before[0] + number, before[1] + seconds
+    return {name: seconds / number for name, (number, seconds) in spent.items()}, spent.get("", (0, 0.0))[0]

@@ -24,8 +24,8 @@ def row(record: RadiusRecord, status: str) -> Iterator[str]:
     radius = record.radius
     if status != radius.status.value:
         yield f"status {status!r}, but its ends say {radius.status.value!r}"
-    if radius.note.startswith("contradiction"):
-        yield radius.note
+    if radius.alarm:
+        yield radius.alarm
     if not 0 <= record.finished < _YEAR_10000:
         yield f"finished at {record.finished!r} seconds since 1970"
     if radius.proof is not None and radius.lower is None:
@@ -65,7 +65,7 @@ def _trace(record: RadiusRecord) -> Iterator[str]:
     robust = [one.epsilon for one in queries if one.verdict == Verdict.ROBUST]
     if broken and radius.upper != min(broken):
         yield f"upper end {radius.upper!r}, but the smallest ε that its search broke is {min(broken)!r}"
-    if robust and not radius.note.startswith("contradiction") and (radius.lower or 0.0) < max(robust):
+    if robust and not radius.alarm and (radius.lower or 0.0) < max(robust):
         yield f"lower end {radius.lower!r}, but the largest ε that its search proved is {max(robust)!r}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
@@ -26,15 +26,18 @@ def _kind(value: Any) -> Any:
     return {"kind": kind, **values}
 
 
-def _path(value: Any) -> Any:
+def as_path(value: Any) -> Any:
+    """A classifier named by its path alone."""
     return {"path": value} if isinstance(value, str) else value
 
 
-def _source(value: Any) -> Any:
+def as_source(value: Any) -> Any:
+    """A data part named by its source alone."""
     return {"source": value} if isinstance(value, str) else value
 
 
-def _method(value: Any) -> Any:
+def as_method(value: Any) -> Any:
+    """A search named by its method alone."""
     return {"method": value} if isinstance(value, str) else value
 
 
@@ -46,7 +49,7 @@ def _above_zero(name: str) -> BeforeValidator:
     return BeforeValidator(lambda value: None if value is None else number(value, name, low=0.0, strict=True))
 
 
-class _Part(BaseModel):
+class Part(BaseModel):
     """A part of a study file; a key that it does not know is refused with the nearest one."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -66,7 +69,7 @@ class _Part(BaseModel):
         return value
 
 
-class ClassifierPart(_Part):
+class ClassifierPart(Part):
     """One entry of `classifiers`: a file, a pattern such as nets/*.onnx, or zoo:NAME; with what the file omits."""
 
     where: ClassVar[str] = "classifiers"
@@ -77,7 +80,7 @@ class ClassifierPart(_Part):
     input_shape: tuple[int, ...] | None = None
 
 
-class DataPart(_Part):
+class DataPart(Part):
     """Which inputs: a data set by name or path, and the part of it; `options` go to the source."""
 
     where: ClassVar[str] = "data"
@@ -108,7 +111,7 @@ class PropertyPart(BaseModel):
         return list(find(self.kind, "property kind").each(self.model_extra or {}, classes))
 
 
-class SearchPart(_Part):
+class SearchPart(Part):
     """How radii are found: `direct` with a tolerance and a limit, or over a grid with k queries at once."""
 
     where: ClassVar[str] = "search"
@@ -129,7 +132,7 @@ class SearchPart(_Part):
         return self
 
 
-class BudgetPart(_Part):
+class BudgetPart(Part):
     """What an instance (direct) or a query (over a grid) may cost; with `nodes`, no seconds unless they are given."""
 
     where: ClassVar[str] = "budget"
@@ -146,17 +149,17 @@ class BudgetPart(_Part):
 _Parts = BeforeValidator(_many)
 
 
-class StudyFile(_Part):
+class StudyFile(Part):
     """A whole study: everything that is a list makes a product."""
 
     name: str = Field(min_length=1)
-    classifiers: Annotated[list[Annotated[ClassifierPart, BeforeValidator(_path)]], _Parts, Field(min_length=1)]
-    data: Annotated[list[Annotated[DataPart, BeforeValidator(_source)]], _Parts, Field(min_length=1)]
+    classifiers: Annotated[list[Annotated[ClassifierPart, BeforeValidator(as_path)]], _Parts, Field(min_length=1)]
+    data: Annotated[list[Annotated[DataPart, BeforeValidator(as_source)]], _Parts, Field(min_length=1)]
     property: Annotated[list[Annotated[PropertyPart, BeforeValidator(_kind)]], _Parts, Field(min_length=1)] = Field(
         default_factory=lambda: [PropertyPart()]
     )
     norm: Annotated[list[str], _Parts, Field(min_length=1)] = Field(default_factory=lambda: ["linf"])
-    search: Annotated[list[Annotated[SearchPart, BeforeValidator(_method)]], _Parts, Field(min_length=1)] = Field(
+    search: Annotated[list[Annotated[SearchPart, BeforeValidator(as_method)]], _Parts, Field(min_length=1)] = Field(
         default_factory=lambda: [SearchPart()]
     )
     verifier: Annotated[list[str | dict[str, Any]], _Parts, Field(min_length=1)] = Field(
@@ -175,8 +178,16 @@ def read_study(path: str | Path) -> StudyFile:
 
 def parse_study(body: Mapping[str, Any], where: str = "study", name: str = "study") -> StudyFile:
     """The study that a mapping says; `name` is used when it gives none."""
+    return parsed(StudyFile, body, where, name)
+
+
+File = TypeVar("File", bound=Part)
+
+
+def parsed(kind: type[File], body: Mapping[str, Any], where: str, name: str) -> File:
+    """What a mapping says, as a file of a kind; what is wrong is said in one line that begins with `where`."""
     try:
-        return StudyFile.model_validate({"name": name, **body})
+        return kind.model_validate({"name": name, **body})
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(piece) for piece in first["loc"] if not str(piece).startswith("function-"))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from radii.data import Dataset
 from radii.decide import Budget, Decider, Measurer
@@ -16,32 +16,21 @@ from radii.models.classifier import Classifier
 from radii.problem import Instance
 from radii.store import ClassifierRecord, InstanceRecord, Unit
 from radii.store.record import content_key
-from radii.study.ask import Ask, recording, seeded
-from radii.study.file import PropertyPart, SearchPart, StudyFile, read_study
 from radii.study.patterns import Tell
-from radii.study.sources import Held, Source, classifiers, inputs, settled
+from radii.study.question import Question
+from radii.study.settings import RadiusSettings, recording, seeded
+from radii.study.sources import Source, classifiers, inputs, settled
 from radii.study.sources import located as beside
 
-
-@dataclass(frozen=True, eq=False)
-class Question:
-    """One question to one classifier, and the decider that answers it; shared by many units."""
-
-    source: Source | Held
-    classifier: Classifier
-    ask: Ask
-    decider: Decider
-
-    def check(self) -> None:
-        """Refuses what the decider says it cannot answer, in one line that names verifiers that could."""
-        self.ask.check(self.classifier, self.decider)
+if TYPE_CHECKING:
+    from radii.study.file import PropertyPart, SearchPart, StudyFile
 
 
 @dataclass(frozen=True, eq=False)
-class Work:
-    """One unit with all that is needed to do it."""
+class PlannedUnit:
+    """One unit with all that is needed to do it; `record` is what the store knows it by."""
 
-    unit: Unit
+    record: Unit
     question: Question
     instance: Instance
     only_correct: bool = False
@@ -49,7 +38,7 @@ class Work:
     @property
     def key(self) -> str:
         """The unit's name by content."""
-        return self.unit.key
+        return self.record.key
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,51 +46,56 @@ class Plan:
     """Everything a study consists of; `skipped` counts inputs that nothing is asked of: their label is the target."""
 
     name: str
-    works: list[Work]
+    units: list[PlannedUnit]
     body: dict[str, Any] = field(repr=False)
     seed: int = 0
     skipped: int = 0
     alarms: tuple[str, ...] = ()
 
     @property
-    def units(self) -> list[Unit]:
-        """The units in the order of the file."""
-        return [work.unit for work in self.works]
+    def records(self) -> list[Unit]:
+        """The units in the order of the file, as the store knows them."""
+        return [unit.record for unit in self.units]
 
     def counts(self) -> dict[str, int]:
         """How many units each classifier has."""
-        return dict(Counter(work.unit.classifier.name for work in self.works))
+        return dict(Counter(unit.record.classifier.name for unit in self.units))
 
 
 def load_plan(path: str | Path) -> Plan:
     """The resolved plan of a study file: networks and inputs are loaded and checked, nothing is computed."""
+    from radii.study.file import read_study
+
     return resolve(read_study(path), Path(path).resolve().parent)
 
 
-def resolve(study: StudyFile, base: Path, tell: Tell | None = None) -> Plan:
-    """The plan of a study whose relative paths start at `base`; `tell` hears what takes long."""
+def resolve(study: StudyFile, base: Path, tell: Tell | None = None, light: bool = False) -> Plan:
+    """The plan of a study whose relative paths start at `base`; `tell` hears what takes long.
+
+    `light` is for a plan that is only looked at: its networks are read and checked without torch.
+    """
     bodies = [settled(part, base) for part in study.data]
     selections = [_Inputs.of(body, study.seed) for body in bodies]
-    asked = list(_asks(study, base))
-    works: dict[str, Work] = {}
+    asked = list(_settings(study, base))
+    units: dict[str, PlannedUnit] = {}
     skipped, alarms = 0, [line for chosen in selections for line in chosen.data.alarms]
-    for source, classifier in classifiers(study.classifiers, base, tell):
+    for source, classifier in classifiers(study.classifiers, base, tell, light):
         alarms += classifier.alarms
         record = _record(source, classifier)
-        for chosen, (part, ask, decider) in product(selections, asked):
+        for chosen, (part, settings, decider) in product(selections, asked):
             classifier.check_inputs(chosen.data.x, chosen.data.y)
             asked_of: set[int] = set()
-            for question, rows in _questions(Question(source, classifier, ask, decider), part, chosen.data):
+            for question, rows in _questions(Question(source, classifier, settings, decider), part, chosen.data):
                 question.check()
                 asked_of.update(rows)
-                setting = question.ask.setting(decider)
+                setting, budget = question.settings.setting(decider), settings.costs()
                 for row in rows:
-                    unit = Unit(classifier=record, instance=chosen.records[row], setting=setting, budget=ask.costs())
-                    works.setdefault(unit.key, Work(unit, question, chosen.instances[row], chosen.only_correct))
+                    unit = Unit(classifier=record, instance=chosen.records[row], setting=setting, budget=budget)
+                    units.setdefault(unit.key, PlannedUnit(unit, question, chosen.instances[row], chosen.only_correct))
             skipped += len(chosen.instances) - len(asked_of)
     # The units' keys are part of the plan's identity: with another version of a verifier the same file is another plan.
-    whole = {**study.model_dump(mode="json"), "data": bodies, "units": content_key(sorted(works))}
-    return Plan(study.name, list(works.values()), whole, study.seed, skipped, tuple(dict.fromkeys(alarms)))
+    whole = {**study.model_dump(mode="json"), "data": bodies, "units": content_key(sorted(units))}
+    return Plan(study.name, list(units.values()), whole, study.seed, skipped, tuple(dict.fromkeys(alarms)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,11 +119,14 @@ def _record(source: Source, classifier: Classifier) -> ClassifierRecord:
         fingerprint=classifier.fingerprint,
         name=classifier.name,
         path=source.path,
-        metadata={"options": source.options} if source.options else {},
+        metadata={
+            **({"options": source.options} if source.options else {}),
+            **({"training": classifier.card} if classifier.card else {}),
+        },
     )
 
 
-def _asks(study: StudyFile, base: Path) -> Iterator[tuple[PropertyPart, Ask, Decider]]:
+def _settings(study: StudyFile, base: Path) -> Iterator[tuple[PropertyPart, RadiusSettings, Decider]]:
     from radii.verifiers.catalogue import located, make
 
     budget = Budget(**study.budget.values())
@@ -148,7 +145,7 @@ def _asks(study: StudyFile, base: Path) -> Iterator[tuple[PropertyPart, Ask, Dec
             )
         decider = located(decider, base)
         named = isinstance(verifier, str) and "{network}" not in verifier
-        ask = Ask(
+        settings = RadiusSettings(
             property=part.properties(None)[0],
             norm=norm,
             budget=budget,
@@ -157,7 +154,7 @@ def _asks(study: StudyFile, base: Path) -> Iterator[tuple[PropertyPart, Ask, Dec
             evidence=study.evidence,
             **_search(search),
         )
-        yield part, ask, decider
+        yield part, settings, decider
 
 
 def _search(part: SearchPart) -> dict[str, Any]:
@@ -170,4 +167,4 @@ def _questions(question: Question, part: PropertyPart, data: Dataset) -> Iterato
     """The question once for each property that the entry means, with the rows it can be asked of."""
     for property in part.properties(question.classifier.classes):
         rows = [row for row, label in enumerate(data.y.tolist()) if property.asks(label)]
-        yield replace(question, ask=replace(question.ask, property=property)), rows
+        yield replace(question, settings=replace(question.settings, property=property)), rows

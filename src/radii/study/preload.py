@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-PRELOAD = ("torch", "onnx", "onnxruntime", "numba?", "radii.study.work", "radii.engine.native")
+PRELOAD = ("torch", "onnx", "onnxruntime", "numba?", "radii.study.worker", "radii.engine.native")

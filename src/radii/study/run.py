@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,11 +17,14 @@ from radii.problem import Answer, Radius
 from radii.problem.radius import Cost
 from radii.runners import Outcome, Reason, Runner, Task, fair_order
 from radii.search import concurrently
-from radii.store import Alarm, Environment, QueryRecord, RadiusRecord, Store
+from radii.store import Environment, QueryRecord, RadiusRecord
 from radii.study.claims import SECONDS, Claims
-from radii.study.plan import Plan, Work
+from radii.study.plan import Plan, PlannedUnit
 from radii.study.stop import Stop, Stopped
-from radii.study.work import TICK_SECONDS, RunnerPool, find_radii, find_radius, limits
+from radii.study.worker import TICK_SECONDS, RunnerPool, find_radius, limits
+
+if TYPE_CHECKING:
+    from radii.store import Alarm, Store
 
 _BATCH = 32  # units that share batches in this process
 _PATIENCE = 0.5  # seconds between two writes: one for each unit would cost quick verifiers more than the radii
@@ -31,7 +35,7 @@ _CHUNK = 8  # instances of one question that a search over a grid takes on at on
 class Finished:
     """One unit that this run has finished; `failure` says why a unit gave nothing."""
 
-    work: Work
+    unit: PlannedUnit
     radius: Radius
     failure: str = ""
 
@@ -78,9 +82,9 @@ class Run:
 
     def __post_init__(self) -> None:
         self._environment = Environment.current(self.command, self.plan.seed)
-        self.summary = Summary(planned=len(self.plan.works))
+        self.summary = Summary(planned=len(self.plan.units))
         self._retry_before: float | None = None
-        self._missing: list[Work] | None = None
+        self._missing: list[PlannedUnit] | None = None
         self._waiting: list[RadiusRecord] = []
         self._written = 0.0
 
@@ -88,10 +92,10 @@ class Run:
         """How many units there are to do, once the plan is in the store; a changed classifier is refused here."""
         self._retry_before = time.time() if self.retry else None
         if self.plan.name and self.store.studies().get(self.plan.name) != self.plan.body:
-            self.store.plan(self.plan.name, self.plan.units, self.plan.body)
-        wanted = {unit.key for unit in self.store.pending(self.plan.units, retry_before=self._retry_before)}
-        self._missing = [work for work in self.plan.works if work.key in wanted]
-        self.summary.known = len(self.plan.works) - len(self._missing)
+            self.store.plan(self.plan.name, self.plan.records, self.plan.body)
+        wanted = {unit.key for unit in self.store.pending(self.plan.records, retry_before=self._retry_before)}
+        self._missing = [unit for unit in self.plan.units if unit.key in wanted]
+        self.summary.known = len(self.plan.units) - len(self._missing)
         return len(self._missing)
 
     def run(self) -> Summary:
@@ -102,11 +106,11 @@ class Run:
         if self.runner is None:
             self._with_claims(Claims(self.store, missing, self._retry_before, self._patience()), self._here)
             return self.summary
-        measured = [work for work in missing if work.question.ask.grid is None]
-        asked = [work for work in missing if work.question.ask.grid is not None]
-        for works, go in ((_fair(measured), self._measure), (_by_question(asked, self._chunk()), self._ask)):
-            if works and not self.summary.stopped:
-                self._with_claims(Claims(self.store, works, self._retry_before, self._patience()), go)
+        measured = [unit for unit in missing if unit.question.settings.grid is None]
+        asked = [unit for unit in missing if unit.question.settings.grid is not None]
+        for units, go in ((_fair(measured), self._measure), (_by_question(asked, self._chunk()), self._ask)):
+            if units and not self.summary.stopped:
+                self._with_claims(Claims(self.store, units, self._retry_before, self._patience()), go)
         return self.summary
 
     def _look(self, claims: Claims) -> None:
@@ -143,13 +147,13 @@ class Run:
             drawn = claims.draw(_BATCH)
             if not drawn:
                 self._rest(claims)
-            for _, group in groupby(self._right(drawn), key=lambda work: id(work.question)):
+            for _, group in groupby(self._right(drawn), key=lambda unit: id(unit.question)):
                 self._solve(list(group))
 
-    def _solve(self, works: Sequence[Work]) -> None:
-        question = works[0].question
+    def _solve(self, units: Sequence[PlannedUnit]) -> None:
+        question = units[0].question
         trace: dict[int, list[QueryRecord]] = defaultdict(list)
-        left = set(range(len(works)))
+        left = set(range(len(units)))
 
         def heard(place: int, epsilon: float, answer: Answer) -> None:
             trace[place].append(QueryRecord.of(epsilon, answer, question.decider.identity))
@@ -157,13 +161,13 @@ class Run:
         def ended(place: int, radius: Radius) -> None:
             if place in left:
                 left.remove(place)
-                direct = question.ask.grid is None
+                direct = question.settings.grid is None
                 rows = QueryRecord.of_search(radius, question.decider.identity) if direct else tuple(trace[place])
-                self._keep(works[place], radius, rows, patient=True)
+                self._keep(units[place], radius, rows, patient=True)
 
         try:
-            instances = [work.instance for work in works]
-            found = find_radii(question.classifier, question.ask, question.decider, instances, ended, heard)
+            instances = [unit.instance for unit in units]
+            found = question.radii(instances, ended, heard)
             for place, radius in enumerate(found):
                 ended(place, radius)
         finally:
@@ -178,7 +182,7 @@ class Run:
         return self.runner
 
     def _measure(self, claims: Claims) -> None:
-        flying: dict[str, Work] = {}
+        flying: dict[str, PlannedUnit] = {}
         landing = True
         try:
             while flying or not claims.exhausted:
@@ -186,9 +190,9 @@ class Run:
                 room = self._room() - len(flying)
                 # Refilled when half of the units are done: a claim waits for the disk, so it should serve several.
                 drawn = claims.draw(room) if 2 * room >= self._room() else []
-                for work in self._right(drawn):
-                    self._pool.submit(_task(work))
-                    flying[work.key] = work
+                for unit in self._right(drawn):
+                    self._pool.submit(_task(unit))
+                    flying[unit.key] = unit
                 if not flying:
                     self._rest(claims)
                 elif (outcome := self._pool.wait(timeout=TICK_SECONDS)) is not None:
@@ -200,9 +204,9 @@ class Run:
             for key in flying:
                 self._pool.cancel(key)
             while flying and (outcome := self._pool.wait(timeout=10.0)) is not None:
-                work = flying.pop(outcome.key)
+                unit = flying.pop(outcome.key)
                 if outcome.ok and landing:  # it was finished before the stop reached it
-                    self._land(work, outcome)
+                    self._land(unit, outcome)
 
     def _room(self) -> int:
         return 2 * self._pool.workers if self._pool.hard_limits else 1
@@ -213,12 +217,12 @@ class Run:
                 self.idle(claims.waiting)
             time.sleep(0.2)
 
-    def _land(self, work: Work, outcome: Outcome) -> None:
+    def _land(self, unit: PlannedUnit, outcome: Outcome) -> None:
         if outcome.failure is None:
             radius: Radius = outcome.value
             peak = max(radius.cost.peak_memory, outcome.peak_memory or 0)
             whole = replace(radius, cost=replace(radius.cost, peak_memory=peak))
-            self._keep(work, whole, QueryRecord.of_search(whole, work.question.decider.identity))
+            self._keep(unit, whole, QueryRecord.of_search(whole, unit.question.decider.identity))
             return
         reason, message = outcome.failure.reason, outcome.failure.message
         cost = Cost(
@@ -232,9 +236,9 @@ class Run:
         )
         # A limit that was reached is an answer; a crash or an exception is a failure of the run.
         failure = "" if reason in (Reason.TIME, Reason.MEMORY) else f"{reason}: {message}"
-        ask = work.question.ask
-        known = Radius(tolerance=ask.tolerance, limit=ask.limit, cost=cost, note=f"{reason}: {message}")
-        self._keep(work, known, failure=failure)
+        asked = unit.question.settings
+        known = Radius(tolerance=asked.tolerance, limit=asked.limit, cost=cost, note=f"{reason}: {message}")
+        self._keep(unit, known, failure=failure)
 
     # Search over a grid: one query is one task, and redundant ones are cancelled.
 
@@ -247,46 +251,55 @@ class Run:
             drawn = claims.draw(self._chunk())
             if not drawn:
                 self._rest(claims)
-            for _, group in groupby(self._right(drawn), key=lambda work: id(work.question)):
+            for _, group in groupby(self._right(drawn), key=lambda unit: id(unit.question)):
                 self._search(list(group), claims)
 
-    def _search(self, works: Sequence[Work], claims: Claims) -> None:
-        question = works[0].question
+    def _search(self, units: Sequence[PlannedUnit], claims: Claims) -> None:
+        question = units[0].question
         pool = RunnerPool(self._pool, question, lambda: self._look(claims))
 
         def finished(place: int, radius: Radius) -> None:
             lost = [q for q in pool.trace.get(place, ()) if q.reason == "error"]
             failure = f"{len(lost)} queries failed, the last: {lost[-1].detail}" if lost else ""
-            self._keep(works[place], radius, tuple(pool.trace.pop(place, ())), failure)
+            self._keep(units[place], radius, tuple(pool.trace.pop(place, ())), failure)
 
-        at_once = 1 + self._pool.workers // question.ask.k if self._pool.hard_limits else 1
-        job, instances = question.ask.job(question.classifier), [work.instance for work in works]
+        at_once = 1 + self._pool.workers // question.settings.k if self._pool.hard_limits else 1
+        asked, instances = question.settings, [unit.instance for unit in units]
         try:
-            concurrently(job, question.ask.machine, pool, instances, at_once=at_once, progress=finished)
+            concurrently(
+                question.classifier,
+                asked.machine,
+                pool,
+                instances,
+                property=asked.property,
+                norm=asked.norm,
+                at_once=at_once,
+                progress=finished,
+            )
         finally:
             pool.abandon()
 
     # Storing.
 
-    def _right(self, works: Sequence[Work]) -> list[Work]:
-        """The works whose input is classified correctly, where only those are studied; the others have radius 0."""
-        right: list[Work] = []
-        for chosen, group in groupby(works, key=lambda work: work.question if work.only_correct else None):
+    def _right(self, units: Sequence[PlannedUnit]) -> list[PlannedUnit]:
+        """The units whose input is classified correctly, where only those are studied; the others have radius 0."""
+        right: list[PlannedUnit] = []
+        for chosen, group in groupby(units, key=lambda unit: unit.question if unit.only_correct else None):
             part = list(group)
             if chosen is None:
                 right += part
                 continue
-            outputs = chosen.classifier.reference(np.stack([work.instance.x for work in part]))
-            for work, prediction in zip(part, np.argmax(outputs, axis=1).tolist(), strict=True):
-                if prediction == work.instance.label:
-                    right.append(work)
+            outputs = chosen.classifier.reference(np.stack([unit.instance.x for unit in part]))
+            for unit, prediction in zip(part, np.argmax(outputs, axis=1).tolist(), strict=True):
+                if prediction == unit.instance.label:
+                    right.append(unit)
                 else:
-                    self._keep(work, Radius.wrong(prediction))
+                    self._keep(unit, Radius.wrong(prediction))
         return right
 
     def _keep(
         self,
-        work: Work,
+        unit: PlannedUnit,
         radius: Radius,
         queries: tuple[QueryRecord, ...] = (),
         failure: str = "",
@@ -294,12 +307,12 @@ class Run:
     ) -> None:
         """Stores a result: at once, or (patient) with others that come within half a second."""
         self._waiting.append(
-            RadiusRecord(unit=work.unit, radius=radius, queries=queries, environment=self._environment)
+            RadiusRecord(unit=unit.record, radius=radius, queries=queries, environment=self._environment)
         )
         if not patient or time.monotonic() - self._written >= _PATIENCE:
             self._write()
         self.summary.done += 1
-        finished = Finished(work, radius, failure)
+        finished = Finished(unit, radius, failure)
         if failure:
             self.summary.failures.append(finished)
         if self.listen is not None:
@@ -312,22 +325,22 @@ class Run:
         self._written = time.monotonic()
 
 
-def _task(work: Work) -> Task:
-    question = work.question
-    args = (question.source, question.ask, question.decider, work.instance)
-    return Task(key=work.key, function=find_radius, args=args, limits=limits(question.ask.budget), retries=1)
+def _task(unit: PlannedUnit) -> Task:
+    question = unit.question
+    args = (question.source, question.settings, question.decider, unit.instance)
+    return Task(key=unit.key, function=find_radius, args=args, limits=limits(question.settings.budget), retries=1)
 
 
-def _fair(works: Iterable[Work]) -> list[Work]:
+def _fair(units: Iterable[PlannedUnit]) -> list[PlannedUnit]:
     """Classifiers and classes in turns, so that early results are a fair picture."""
-    return fair_order(works, lambda work: (work.unit.classifier.name, work.instance.label))
+    return fair_order(units, lambda unit: (unit.record.classifier.name, unit.instance.label))
 
 
-def _by_question(works: Sequence[Work], size: int) -> list[Work]:
+def _by_question(units: Sequence[PlannedUnit], size: int) -> list[PlannedUnit]:
     """The same, in runs of one question, so that a search can share its machinery."""
-    chunks: list[list[Work]] = []
-    for _, group in groupby(sorted(works, key=lambda work: id(work.question)), key=lambda work: id(work.question)):
+    chunks: list[list[PlannedUnit]] = []
+    for _, group in groupby(sorted(units, key=lambda unit: id(unit.question)), key=lambda unit: id(unit.question)):
         fair = _fair(group)
         chunks += [fair[start : start + size] for start in range(0, len(fair), size)]
-    turns = fair_order(chunks, lambda chunk: (chunk[0].unit.classifier.name,))
-    return [work for chunk in turns for work in chunk]
+    turns = fair_order(chunks, lambda chunk: (chunk[0].record.classifier.name,))
+    return [unit for chunk in turns for unit in chunk]

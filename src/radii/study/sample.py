@@ -10,7 +10,8 @@ from radii.errors import InputError
 from radii.problem import Radius
 from radii.stats.sequential import Watch
 from radii.store import Store
-from radii.study.measure import Measurement, Progress
+from radii.study.question import Question
+from radii.study.stored import Progress, stored_radii
 
 BATCH = 32  # inputs between two looks of a sequential guarantee
 
@@ -24,7 +25,7 @@ def draw(data: Dataset, count: int, seed: int = 0) -> Dataset:
 
 
 def watched(
-    work: Measurement, data: Dataset, store: Store, watch: Watch, progress: Progress | None = None
+    question: Question, data: Dataset, store: Store, watch: Watch, progress: Progress | None = None
 ) -> tuple[list[Radius], Watch]:
     """Radii of inputs in the order given, batch by batch, until the guarantee is as narrow as asked."""
     instances, found = data.instances, list[Radius]()
@@ -34,7 +35,7 @@ def watched(
             if progress is not None:
                 progress(before + finished, radius)
 
-        part = work.kept(instances[start : start + BATCH], store, tell)
+        part = stored_radii(question, instances[start : start + BATCH], store, tell)
         found += part
         watch = watch.add(
             lower=[radius.lower for radius in part],

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from radii import zoo
 from radii.data import Dataset, load_dataset, select
 from radii.data.sources.registry import SOURCES
 from radii.errors import InputError, ModelError
 from radii.models.classifier import Classifier
-from radii.models.load import load_classifier
-from radii.study.file import ClassifierPart, DataPart
+from radii.models.load import glance, load_classifier
 from radii.study.patterns import Tell, is_pattern, matching
+
+if TYPE_CHECKING:
+    from radii.study.file import ClassifierPart, DataPart
 
 
 @dataclass(frozen=True)
@@ -26,14 +28,20 @@ class Source:
     options: dict[str, Any] = field(default_factory=dict)
     fingerprint: str = ""
 
-    def load(self, check: bool = True) -> Classifier:
-        """The classifier; `ModelError` when the file is not the one that the fingerprint was taken of."""
+    def load(self, check: bool = True, light: bool = False) -> Classifier:
+        """The classifier; `ModelError` when the file is not the one that the fingerprint was taken of.
+
+        `light` is for plans that nothing is computed of: checked as well, and without torch.
+        """
         options = dict(self.options)
         if options.get("domain") is not None:
             options["domain"] = tuple(options["domain"])
         if options.get("input_shape") is not None:
             options["input_shape"] = tuple(options["input_shape"])
-        found = load_classifier(self.path, name=self.name, check=check, **options)
+        if light:
+            found = glance(self.path, name=self.name, **options)
+        else:
+            found = load_classifier(self.path, name=self.name, check=check, **options)
         if self.fingerprint and found.fingerprint != self.fingerprint:
             raise ModelError(
                 f"{self.path}: expected the network that the study began with ({self.fingerprint[:12]}), "
@@ -59,18 +67,24 @@ class Held:
 
 
 def classifiers(
-    parts: list[ClassifierPart], base: Path, tell: Tell | None = None
+    parts: list[ClassifierPart], base: Path, tell: Tell | None = None, light: bool = False, twice: bool = False
 ) -> Iterator[tuple[Source, Classifier]]:
-    """Every classifier of a study with how to load it again, in the order of the file; patterns sorted by name."""
+    """Every classifier of a study with how to load it again, in the order of the file; patterns sorted by name.
+
+    A network that is named again is left out, or given again (`twice`).
+    """
     seen: dict[str, str] = {}
     for part in parts:
         for path in _files(part.path, base, tell):
             options = part.model_dump(include={"preprocessing", "domain", "input_shape"}, exclude_unset=True)
-            found = Source(path, part.name, options).load()
+            found = Source(path, part.name, options).load(light=light)
             if tell is not None:
-                tell(f"{len(seen) + 1} networks loaded, the last {found.name}")
+                tell(f"networks loaded: {len(seen) + 1}, the last {found.name}")
             if found.name in seen:
+                if seen[found.name] == found.fingerprint and not twice:
+                    continue
                 if seen[found.name] == found.fingerprint:
+                    yield Source(path, found.name, options, found.fingerprint), found
                     continue
                 raise InputError(
                     f"classifiers: expected different names for different networks, got {found.name!r} twice; "

@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from radii.store import Store
 from radii.study.plan import Plan
 from radii.study.run import Finished
+
+if TYPE_CHECKING:
+    from radii.store import Store
 
 _LOOK_SECONDS = 2.0  # how often the store is asked what other processes have finished, unless asking takes long
 
@@ -37,7 +39,7 @@ class Tally:
 
     def __init__(self, plan: Plan, store: Store, todo: int, retry: bool = False) -> None:
         self.rows = {name: Row(planned=count) for name, count in plan.counts().items()}
-        self.planned, self.todo, self.retry = len(plan.works), todo, retry
+        self.planned, self.todo, self.retry = len(plan.units), todo, retry
         self.ran, self.failed = 0, 0
         self._began: float | None = None
         self._store, self._study = store, plan.name
@@ -60,7 +62,7 @@ class Tally:
         if self._began is None:  # loading the workers is not part of the rate
             self._began = time.monotonic() - max(0.001, finished.radius.cost.wall_seconds)
         if not self.retry:
-            self.rows[finished.work.unit.classifier.name].statuses[finished.radius.status.value] += 1
+            self.rows[finished.unit.record.classifier.name].statuses[finished.radius.status.value] += 1
         self.ran += 1
         self.failed += bool(finished.failure)
         self.tick()
@@ -94,7 +96,7 @@ class Tally:
 
 def described(finished: Finished) -> dict[str, Any]:
     """One finished unit as plain values."""
-    unit, radius = finished.work.unit, finished.radius
+    unit, radius = finished.unit.record, finished.radius
     return {
         "classifier": unit.classifier.name,
         "dataset": unit.instance.dataset,

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import onnx
-import torch
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
+from radii._torch import torch
 from radii.models.from_onnx import import_graph
 
 OPSET = 13

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isfinite, prod
 
-import torch
-
+from radii._torch import torch
 from radii.errors import InputError
 from radii.models.convolutions import MaxPool
 from radii.models.operators import Clip, LeakyRelu, Operator, Relu

@@ -7,29 +7,42 @@
     def test_my_decider(check): check(MyDecider())               # or one test per rule
 
 What is true is known from `radii.testing.exact_radius`, which shares no code with any decider. Norms that a decider
-says are unsupported (UNKNOWN, `Reason.UNSUPPORTED`) are left out.
+says are unsupported (UNKNOWN, `Reason.UNSUPPORTED`) are left out. A `Scope` asks for more (norms that must be taken,
+radii that must be exact) or for less (networks that are too slow to be asked about); `VerifierExam` is this exam as a
+class of tests.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 
 import numpy as np
+import psutil
 
-from radii.decide import Budget, Decider, Measurer, replay
+from radii.decide import Budget, Decider, Measurer, SpecDecider, replay
 from radii.errors import InputError
 from radii.models.classifier import Classifier
-from radii.problem import Answer, Classification, Instance, Norm, Query, Reason, Status, Verdict
-from radii.testing.exact import exact_radius
-from radii.testing.toys import double_toy, linear_toy, overflow_toy, random_instance, random_network
+from radii.problem import (
+    Answer,
+    Classification,
+    Clause,
+    Instance,
+    Norm,
+    OutputSpec,
+    Query,
+    Reason,
+    SpecQuery,
+    Status,
+    Verdict,
+)
+from radii.testing._decider_cases import EVERYTHING, Scope, case, networks, queries, truth
+from radii.testing.toys import double_toy, linear_toy, overflow_toy
 
 BUDGET = Budget(seconds=20.0)
+TOLERANCE = 0.002  # of measured radii
 SLACK = 1e-5  # relative to the radius: rounding of the float32 network, tolerance of the exact solvers
-FACTORS = (0.0, 0.5, 0.99, 1.01, 1.5)  # of the exact radius
-KINDS = ("dense", "conv", "residual", "leaky", "maxpool")
-NORMS = ("linf", "l2", "l1")
+Rule = Callable[..., None]  # takes a decider (or a measurer) and a scope
 
 
 def require(condition: bool, message: str) -> None:
@@ -38,54 +51,28 @@ def require(condition: bool, message: str) -> None:
         raise AssertionError(message)
 
 
-@lru_cache(maxsize=32)
-def _case(kind: str, seed: int) -> tuple[Classifier, Instance]:
-    network = linear_toy(seed).classifier if kind == "linear" else random_network(seed, kind)
-    return network, random_instance(network, seed)
-
-
-@lru_cache(maxsize=256)
-def _truth(kind: str, seed: int, norm: str, target: int | None) -> float:
-    network, instance = _case(kind, seed)
-    return exact_radius(network, instance.x, instance.label, norm, target)
-
-
-def _queries(kind: str, seed: int, norm: str) -> list[tuple[Query, float]]:
-    """Questions around the exact radius, untargeted and for one target, each with that radius."""
-    network, instance = _case(kind, seed)
-    other = (instance.label + 1) % network.classes
-    found = []
-    for target in (None, other):
-        radius = _truth(kind, seed, norm, target)
-        for factor in FACTORS:
-            epsilon = factor * radius if math.isfinite(radius) else 0.3 * factor
-            found.append((Query(instance, epsilon, Classification(target), Norm.of(norm)), radius))
-    return found
-
-
 Asked = tuple[Classifier, Query, float, Answer]
-_LAST: list[tuple[Decider, list[Asked]]] = []  # several rules look at the answers of one decider: ask it once
+_LAST: list[tuple[Decider, Scope, list[Asked]]] = []  # several rules look at the answers of one decider: ask it once
 
 
-def _decided(decider: Decider) -> list[Asked]:
-    """Every question of the exam with its true radius and the decider's answer."""
-    if _LAST and _LAST[0][0] is decider:
-        return _LAST[0][1]
+def _decided(decider: Decider, scope: Scope) -> list[Asked]:
+    """Every query of the exam with its true radius and the decider's answer."""
+    if _LAST and _LAST[0][0] is decider and _LAST[0][1] == scope:
+        return _LAST[0][2]
     results: list[Asked] = []
-    for kind in ("linear", *KINDS):
-        network, _ = _case(kind, 1)
-        for norm in NORMS:
-            asked = _queries(kind, 1, norm)
-            answers = decider.decide(network, [query for query, _ in asked], BUDGET)
-            require(len(answers) == len(asked), f"expected {len(asked)} answers, got {len(answers)}")
-            results += [(network, query, radius, answer) for (query, radius), answer in zip(asked, answers)]
-    _LAST[:] = [(decider, results)]
+    for kind, seed, norm in networks(scope):
+        network, _ = case(kind, seed)
+        asked = queries(kind, seed, norm)
+        answers = decider.decide(network, [query for query, _ in asked], BUDGET)
+        require(len(answers) == len(asked), f"expected {len(asked)} answers, got {len(answers)}")
+        results += [(network, query, radius, answer) for (query, radius), answer in zip(asked, answers)]
+    _LAST[:] = [(decider, scope, results)]
     return results
 
 
-def answers_are_true(decider: Decider) -> None:
-    """ROBUST only below the exact radius, BROKEN only above it, each answer at the place of its question."""
-    for network, query, radius, answer in _decided(decider):
+def answers_are_true(decider: Decider, scope: Scope = EVERYTHING) -> None:
+    """ROBUST only below the exact radius, BROKEN only above it, each answer at the place of its query."""
+    for network, query, radius, answer in _decided(decider, scope):
         about = f"{network.name}, {query.norm}, ε = {query.epsilon:.9g}, exact radius {radius:.9g}"
         if answer.verdict is Verdict.ROBUST:
             require(query.epsilon <= radius * (1 + SLACK), f"expected no proof, got ROBUST: {about}")
@@ -93,9 +80,19 @@ def answers_are_true(decider: Decider) -> None:
             require(query.epsilon >= radius * (1 - SLACK), f"expected no witness, got BROKEN: {about}")
 
 
-def witnesses_replay(decider: Decider) -> None:
+def linear_networks_are_decided(decider: Decider, scope: Scope = EVERYTHING) -> None:
+    """Where answers are to be exact, none about a linear network is UNKNOWN, 1 % off its radius."""
+    if not (scope.exact and decider.proves and decider.refutes):
+        return
+    for network, query, radius, answer in _decided(decider, scope):
+        if network.name.startswith("linear") and query.epsilon > 0:
+            about = f"{network.name}, {query.norm}, ε = {query.epsilon:.9g}, exact radius {radius:.9g}"
+            require(answer.verdict is not Verdict.UNKNOWN, f"expected an answer, got {answer.detail}: {about}")
+
+
+def witnesses_replay(decider: Decider, scope: Scope = EVERYTHING) -> None:
     """Every BROKEN answer's witness lies in the ball and the domain and breaks the property on the original model."""
-    for network, query, _, answer in _decided(decider):
+    for network, query, _, answer in _decided(decider, scope):
         if answer.witness is not None:
             again = replay(network, query, answer.witness.x)
             require(again is not None, f"expected a witness that replays for ε = {query.epsilon:.9g} on {network.name}")
@@ -105,37 +102,54 @@ def witnesses_replay(decider: Decider) -> None:
             )
 
 
-def says_what_it_can(decider: Decider) -> None:
-    """Without `proves` never ROBUST, without `refutes` never BROKEN; with them, some easy question is answered."""
-    seen = {answer.verdict for _, _, _, answer in _decided(decider)}
+def says_what_it_can(decider: Decider, scope: Scope = EVERYTHING) -> None:
+    """Without `proves` never ROBUST, without `refutes` never BROKEN; with them, some easy query is answered."""
+    require(decider.proves or decider.refutes, "expected a decider that proves or refutes, got neither")
+    everything = _decided(decider, scope)
+    for norm in scope.norms or ("",):
+        _says(decider, {answer.verdict for _, query, _, answer in everything if norm in ("", query.norm.name)})
+
+
+def _says(decider: Decider, seen: set[Verdict]) -> None:
     require(decider.proves or Verdict.ROBUST not in seen, "expected no ROBUST from a decider that does not prove")
     require(decider.refutes or Verdict.BROKEN not in seen, "expected no BROKEN from a decider that does not refute")
     require(not decider.proves or Verdict.ROBUST in seen, "expected ROBUST somewhere, got none on tiny networks")
     require(not decider.refutes or Verdict.BROKEN in seen, "expected BROKEN somewhere, got none on tiny networks")
 
 
-def unknown_has_a_reason(decider: Decider) -> None:
+def other_norms_are_refused(decider: Decider, scope: Scope = EVERYTHING) -> None:
+    """A norm that the decider does not take is an answer, UNKNOWN with the reason `unsupported` and a detail."""
+    network, instance = case("linear", 0)
+    for norm in sorted(scope.refused):
+        (answer,) = decider.decide(network, [Query(instance, 0.01, norm=Norm.of(norm))], BUDGET)
+        refused = answer.reason is Reason.UNSUPPORTED and bool(answer.detail)
+        require(refused, f"expected {norm} to be unsupported, with a detail, got {answer.verdict} {answer.detail}")
+
+
+def unknown_has_a_reason(decider: Decider, scope: Scope = EVERYTHING) -> None:
     """UNKNOWN carries a reason and costs are numbers that can be added up."""
-    for _, _, _, answer in _decided(decider):
+    for _, _, _, answer in _decided(decider, scope):
         if answer.verdict is Verdict.UNKNOWN:
             require(isinstance(answer.reason, Reason), f"expected a Reason, got {answer.reason!r}")
         for cost in (answer.cpu_seconds, answer.wall_seconds, answer.nodes, answer.peak_memory):
             require(math.isfinite(cost) and cost >= 0, f"expected costs of at least 0, got {cost!r}")
 
 
-def misclassified_is_not_robust(decider: Decider) -> None:
-    """An input on the wrong side already, or a ball of ε = 0 around a right one, is not answered wrongly."""
-    network, instance = _case("dense", 2)
+def misclassified_is_broken(decider: Decider, scope: Scope = EVERYTHING) -> None:
+    """An input on the wrong side is BROKEN, unless the decider does not refute; ε = 0 around a right one is not."""
+    network, instance = case("dense", 2)
     wrong = Instance(instance.x, (instance.label + 1) % network.classes)
     answers = decider.decide(network, [Query(wrong, 0.01), Query(instance, 0.0)], BUDGET)
     require(answers[0].verdict is not Verdict.ROBUST, "expected a misclassified input not to be ROBUST")
+    if decider.refutes:
+        require(answers[0].verdict is Verdict.BROKEN, f"expected BROKEN of a wrong input, got {answers[0].verdict}")
     require(answers[1].verdict is not Verdict.BROKEN, "expected ε = 0 around a correct input not to be BROKEN")
 
 
-def misuse_raises(decider: Decider) -> None:
-    """Questions that make no sense for the network raise `InputError`; no question gives no answer."""
-    network, instance = _case("dense", 3)
-    require(decider.decide(network, [], BUDGET) == [], "expected no answers to no questions")
+def misuse_raises(decider: Decider, scope: Scope = EVERYTHING) -> None:
+    """Queries that make no sense for the network raise `InputError`; no query gives no answer."""
+    network, instance = case("dense", 3)
+    require(decider.decide(network, [], BUDGET) == [], "expected no answers to no queries")
     misuses = {
         "a label outside the classes": Query(Instance(instance.x, network.classes), 0.1),
         "an input of another shape": Query(Instance(np.zeros(network.size + 1, dtype=np.float32), 0), 0.1),
@@ -150,10 +164,10 @@ def misuse_raises(decider: Decider) -> None:
         raise AssertionError(f"expected InputError for {what}, got an answer")
 
 
-def budget_is_obeyed(decider: Decider) -> None:
+def budget_is_obeyed(decider: Decider, scope: Scope = EVERYTHING) -> None:
     """A tiny budget is answered, truly, with UNKNOWN where it does not suffice; nothing hangs or raises."""
-    network, instance = _case("dense", 1)
-    radius = _truth("dense", 1, "linf", None)
+    network, instance = case("dense", 1)
+    radius = truth("dense", 1, "linf", None)
     queries = [Query(instance, factor * radius) for factor in (0.999, 1.001)]
     for budget in (Budget(seconds=1e-3), Budget(seconds=20.0, nodes=1)):
         for query, answer in zip(queries, decider.decide(network, queries, budget), strict=True):
@@ -161,18 +175,19 @@ def budget_is_obeyed(decider: Decider) -> None:
             require(answer.verdict in (right, Verdict.UNKNOWN), f"expected {right} or UNKNOWN, got {answer.verdict}")
 
 
-def repeats_itself(decider: Decider) -> None:
-    """The same questions get the same verdicts again, and inputs are left as they were."""
-    network, instance = _case("residual", 1)
+def repeats_itself(decider: Decider, scope: Scope = EVERYTHING) -> None:
+    """The same queries get the same verdicts again, and inputs are left as they were."""
+    kind = "residual" if "residual" in scope.kinds else scope.kinds[-1]
+    network, instance = case(kind, 1)
     before = instance.x.copy()
-    queries = [query for query, _ in _queries("residual", 1, "linf")]
-    first, second = (decider.decide(network, queries, BUDGET) for _ in range(2))
+    asked = [query for query, _ in queries(kind, 1, "linf")]
+    first, second = (decider.decide(network, asked, BUDGET) for _ in range(2))
     same = [a.verdict for a in first] == [a.verdict for a in second]
-    require(same, "expected the same verdicts to the same questions")
+    require(same, "expected the same verdicts to the same queries")
     require(bool(np.array_equal(before, instance.x)), "expected inputs to be left unchanged")
 
 
-def overflow_is_not_proven(decider: Decider) -> None:
+def overflow_is_not_proven(decider: Decider, scope: Scope = EVERYTHING) -> None:
     """No proof for float32 arithmetic covers inputs on which the network overflows in float32."""
     network, instance = overflow_toy(), Instance(np.full(12, 0.5, dtype=np.float32), 1)
     for answer in _taken(decider, network, [Query(instance, 0.49)]):
@@ -180,7 +195,7 @@ def overflow_is_not_proven(decider: Decider) -> None:
         require(proven != "float32", "expected no proof for float32 where the outputs overflow to ∞, got ROBUST")
 
 
-def precision_is_the_models(decider: Decider) -> None:
+def precision_is_the_models(decider: Decider, scope: Scope = EVERYTHING) -> None:
     """A float64 network is judged in float64: it is no tie when only float32 cannot tell its outputs apart."""
     network, instance = double_toy(), Instance(np.full(1, 0.5, dtype=np.float32), 0)
     answers = _taken(decider, network, [Query(instance, 0.39), Query(instance, 0.41)])
@@ -192,83 +207,110 @@ def precision_is_the_models(decider: Decider) -> None:
 
 
 def _taken(decider: Decider, network: Classifier, queries: list[Query]) -> list[Answer]:
-    """The answers, none where the decider refuses the network or the question."""
+    """The answers, none where the decider refuses the network or the query."""
     try:
         return decider.decide(network, queries, BUDGET)
     except InputError:
         return []
 
 
-def identity_is_stable(decider: Decider) -> None:
+def identity_is_stable(decider: Decider, scope: Scope = EVERYTHING) -> None:
     """The identity is one line of text that does not change with use."""
     before = decider.identity
-    decider.decide(*_one_question(), BUDGET)
+    decider.decide(*_one_query(), BUDGET)
     require(isinstance(before, str) and bool(before.strip()), "expected an identity, got an empty one")
     require("\n" not in before, "expected an identity of one line")
     require(decider.identity == before, f"expected the identity to stay {before!r}, got {decider.identity!r}")
 
 
-def _one_question() -> tuple[Classifier, list[Query]]:
-    network, instance = _case("dense", 1)
+def _one_query() -> tuple[Classifier, list[Query]]:
+    network, instance = case("dense", 1)
     return network, [Query(instance, 0.01)]
 
 
-def radii_hold_the_truth(measurer: Measurer) -> None:
-    """lower ≤ exact radius ≤ upper, in order, and both are within the tolerance when the status says closed."""
-    for kind in ("linear", *KINDS):
-        network, instance = _case(kind, 1)
-        for norm in NORMS:
-            exact = _truth(kind, 1, norm, None)
-            try:
-                radii = measurer.measure(
-                    network, [instance, instance], Classification(), Norm.of(norm), BUDGET, tolerance=0.002
-                )
-            except InputError:  # a norm or property it cannot measure
-                continue
-            require(len(radii) == 2, f"expected 2 radii, got {len(radii)}")
-            for radius in radii:
-                about = f"{network.name}, {norm}: exact {exact:.9g}, got [{radius.lower}, {radius.upper}]"
-                require(
-                    radius.lower is None or radius.lower <= exact * (1 + SLACK), f"expected a lower end below {about}"
-                )
-                require(
-                    radius.upper is None or radius.upper >= exact * (1 - SLACK), f"expected an upper end above {about}"
-                )
-                if radius.status is Status.CLOSED and radius.gap is not None:
-                    require(radius.gap <= 0.002 * (1 + 1e-6), f"expected a gap of at most 0.002 when closed: {about}")
+def specifications_are_decided(decider: Decider, scope: Scope = EVERYTHING) -> None:
+    """A bound on one output of a linear network over a box, just met and just missed; for those that decide such."""
+    if not isinstance(decider, SpecDecider):
+        return
+    toy = linear_toy(0)
+    low, high = np.full(5, 0.2), np.full(5, 0.6)
+    row = toy.weight[0]
+    least = float(np.minimum(row * low, row * high).sum() + toy.bias[0])
+    pick = np.array([[1.0, 0.0, 0.0]])
+    for bound, verdict in ((least - 0.1, Verdict.ROBUST), (least + 0.1, Verdict.BROKEN)):
+        query = SpecQuery(low, high, OutputSpec((Clause(pick, np.array([bound])),)))
+        found = decider.decide_spec(toy.classifier, query, BUDGET).verdict
+        unsure = found is Verdict.UNKNOWN and not (scope.exact and decider.proves and decider.refutes)
+        require(found is verdict or unsure, f"expected {verdict} of a specification of a linear network, got {found}")
 
 
-def misclassified_has_radius_zero(measurer: Measurer) -> None:
+def leaves_no_process(decider: Decider, scope: Scope = EVERYTHING) -> None:
+    """Programs that a decider starts have ended when it has answered."""
+    before = {child.pid for child in psutil.Process().children(recursive=True)}
+    decider.decide(*_one_query(), BUDGET)
+    left = [child for child in psutil.Process().children(recursive=True) if child.pid not in before]
+    require(not left, f"expected no process to be left behind, got {left}")
+
+
+def radii_hold_the_truth(measurer: Measurer, scope: Scope = EVERYTHING) -> None:
+    """lower ≤ exact radius ≤ upper, in order, within the tolerance when closed; closed if linear and `exact`."""
+    for kind, seed, norm in networks(scope):
+        network, instance = case(kind, seed)
+        exact = truth(kind, seed, norm, None)
+        try:
+            radii = measurer.measure(
+                network, [instance, instance], Classification(), Norm.of(norm), BUDGET, tolerance=TOLERANCE
+            )
+        except InputError:  # a norm or property it cannot measure
+            require(not scope.norms, f"expected radii in {norm}, got a refusal")
+            continue
+        require(len(radii) == 2, f"expected 2 radii, got {len(radii)}")
+        for radius in radii:
+            about = f"{network.name}, {norm}: exact {exact:.9g}, got [{radius.lower}, {radius.upper}]"
+            low, high = radius.lower or 0.0, math.inf if radius.upper is None else radius.upper
+            require(low <= exact * (1 + SLACK), f"expected a lower end below {about}")
+            require(high >= exact * (1 - SLACK), f"expected an upper end above {about}")
+            if radius.status is Status.CLOSED and radius.gap is not None:
+                require(radius.gap <= TOLERANCE * (1 + 1e-6), f"expected a gap below {TOLERANCE} when closed: {about}")
+            elif scope.exact and kind == "linear" and math.isfinite(exact):
+                require(radius.status is Status.CLOSED, f"expected a closed radius, got {radius.status}: {about}")
+
+
+def misclassified_has_radius_zero(measurer: Measurer, scope: Scope = EVERYTHING) -> None:
     """A misclassified input has radius 0 and is not searched."""
-    network, instance = _case("dense", 2)
+    network, instance = case("dense", 2)
     wrong = Instance(instance.x, (instance.label + 1) % network.classes)
     (radius,) = measurer.measure(network, [wrong], Classification(), Norm.of("linf"), BUDGET, tolerance=0.01)
     require(radius.status is Status.MISCLASSIFIED, f"expected status misclassified, got {radius.status}")
 
 
-DECIDER_EXAM: tuple[Callable[[Decider], None], ...] = (
+DECIDER_EXAM: tuple[Rule, ...] = (
     answers_are_true,
+    linear_networks_are_decided,
     witnesses_replay,
     says_what_it_can,
     unknown_has_a_reason,
-    misclassified_is_not_robust,
+    other_norms_are_refused,
+    misclassified_is_broken,
     misuse_raises,
     budget_is_obeyed,
     repeats_itself,
     overflow_is_not_proven,
     precision_is_the_models,
     identity_is_stable,
+    specifications_are_decided,
+    leaves_no_process,
 )
-MEASURER_EXAM: tuple[Callable[[Measurer], None], ...] = (radii_hold_the_truth, misclassified_has_radius_zero)
+MEASURER_EXAM: tuple[Rule, ...] = (radii_hold_the_truth, misclassified_has_radius_zero)
 
 
-def check_decider(decider: Decider, exam: Sequence[Callable[[Decider], None]] = DECIDER_EXAM) -> None:
+def check_decider(decider: Decider, exam: Sequence[Rule] = DECIDER_EXAM, scope: Scope = EVERYTHING) -> None:
     """Run the whole exam; the first broken rule raises `AssertionError`."""
     for rule in exam:
-        rule(decider)
+        rule(decider, scope)
 
 
-def check_measurer(measurer: Measurer) -> None:
+def check_measurer(measurer: Measurer, scope: Scope = EVERYTHING) -> None:
     """Run the exam for `measure`; the first broken rule raises `AssertionError`."""
     for rule in MEASURER_EXAM:
-        rule(measurer)
+        rule(measurer, scope)

@@ -15,10 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
+from radii._torch import Tensor, torch
 from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.models.graph import Graph

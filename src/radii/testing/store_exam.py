@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from radii.errors import Contradiction, StoreError
-from radii.problem import Classification, StrongClassification, Witness
+from radii.problem import Classification, Radius, StrongClassification, Witness
 from radii.store import (
     RadiusRecord,
     Selection,
@@ -207,6 +207,9 @@ class StoreExam(ABC):
             assert found is not None
             assert (found.radius.lower, found.radius.upper) == (0.1, 0.2)
             assert [alarm.index for alarm in store.alarms()] == [0]
+            inside = dataclasses.replace(record(unit(1), None), radius=Radius.found(0.3, 0.2))
+            assert [alarm.message[:14] for alarm in store.put_many([inside])] == ["contradiction:"]
+            assert [alarm.index for alarm in store.alarms()] == [0, 1]
 
     def test_a_unit_may_come_twice_in_one_transaction(self, tmp_path: Path) -> None:
         ends = [(0.1, 0.3), (0.15, 0.4), (0.12, 0.2), (0.35, None)]

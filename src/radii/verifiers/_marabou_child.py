@@ -1,4 +1,4 @@
-"""Runs Marabou in a process of its own: one JSON job a line in, one JSON result a line out.
+"""Runs Marabou in a process of its own: one JSON task per line in, one JSON result per line out.
 
 A program, not a module: it imports nothing of radii, so that it starts fast, and a crash of the library takes down
 nothing but itself.
@@ -14,42 +14,42 @@ from typing import Any
 MARK = "radii-marabou "
 
 
-def solve(core: Any, job: dict[str, Any], clause: list[Any]) -> tuple[str, list[float]]:
+def solve(core: Any, task: dict[str, Any], clause: list[Any]) -> tuple[str, list[float]]:
     """Marabou's word on one clause, and the inputs of a `sat`."""
     query = core.InputQuery()
-    query.setNumberOfVariables(len(job["lower"]))
-    for i, (low, high) in enumerate(zip(job["lower"], job["upper"])):
+    query.setNumberOfVariables(len(task["lower"]))
+    for i, (low, high) in enumerate(zip(task["lower"], task["upper"])):
         query.setLowerBound(i, low)
         query.setUpperBound(i, high)
-    for place, variable in enumerate(job["inputs"]):
+    for place, variable in enumerate(task["inputs"]):
         query.markInputVariable(variable, place)
-    for place, variable in enumerate(job["outputs"]):
+    for place, variable in enumerate(task["outputs"]):
         query.markOutputVariable(variable, place)
-    for kind, terms, scalar in job["equations"] + clause:
+    for kind, terms, scalar in task["equations"] + clause:
         equation = core.Equation(core.Equation.LE if kind == "<=" else core.Equation.EQ)
         for coefficient, variable in terms:
             equation.addAddend(coefficient, variable)
         equation.setScalar(scalar)
         query.addEquation(equation)
-    for z, y in job["relus"]:
+    for z, y in task["relus"]:
         core.addReluConstraint(query, z, y)
     options = core.Options()
     options._verbosity = 0
     options._numWorkers = 1
-    options._timeoutInSeconds = job["seconds"]
+    options._timeoutInSeconds = task["seconds"]
     word, values, _ = core.solve(query, options, "")
-    return word, [values[v] for v in job["inputs"]] if word == "sat" else []
+    return word, [values[v] for v in task["inputs"]] if word == "sat" else []
 
 
 def main() -> None:
-    """Answers every job until the input ends."""
+    """Answers every task until the input ends."""
     from maraboupy import MarabouCore
 
     for line in sys.stdin:
-        job, start = json.loads(line), time.process_time()
+        task, start = json.loads(line), time.process_time()
         results: list[tuple[str, list[float]]] = []
         try:
-            results.extend(solve(MarabouCore, job, clause) for clause in job["clauses"])
+            results.extend(solve(MarabouCore, task, clause) for clause in task["clauses"])
             error = ""
         except Exception as problem:  # whatever the library throws must not look like an answer
             error = f"{type(problem).__name__}: {problem}"

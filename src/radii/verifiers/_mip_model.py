@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 from numpy.typing import NDArray
 
+from radii.logit_query import Region
 from radii.problem import Clause
-from radii.question import Region
 from radii.verifiers.encoding import Block, Encoding
 
 Vector = NDArray[np.float64]
@@ -48,7 +48,7 @@ class _Rows:
 
     def add(self, matrix: Any, low: Any, high: Any) -> None:
         count = matrix.shape[0]
-        self.parts.append(sp.csr_array(matrix))
+        self.parts.append(scipy.sparse.csr_array(matrix))
         self.low.append(np.broadcast_to(np.asarray(low, float), count))
         self.high.append(np.broadcast_to(np.asarray(high, float), count))
 
@@ -58,7 +58,7 @@ def least_margin(encoding: Encoding, region: Region, clause: Clause) -> Mip:
     low, high = _row_range(encoding, clause)
     frame = _Frame(encoding, region, float(low.max()), float(high.max()))
     count = len(clause.bounds)
-    rows = sp.hstack([-frame.outputs(clause), sp.csr_array(np.ones((count, 1)))])  # t ≥ every row
+    rows = scipy.sparse.hstack([-frame.outputs(clause), scipy.sparse.csr_array(np.ones((count, 1)))])  # t ≥ every row
     frame.rows.add(_place(rows, frame, count), -clause.bounds, np.inf)
     return frame.finish()
 
@@ -69,7 +69,7 @@ def least_epsilon(encoding: Encoding, region: Region, clause: Clause) -> Mip:
         raise ValueError("least ε needs a ball")
     frame = _Frame(encoding, region, 0.0, region.epsilon, measure=True)
     count = len(clause.bounds)
-    rows = sp.hstack([frame.outputs(clause), sp.csr_array((count, 1))])
+    rows = scipy.sparse.hstack([frame.outputs(clause), scipy.sparse.csr_array((count, 1))])
     frame.rows.add(_place(rows, frame, count), -np.inf, clause.bounds)
     return frame.finish()
 
@@ -93,18 +93,18 @@ class _Frame:
 
     def outputs(self, clause: Clause) -> Any:
         """The clause's rows over all columns but the goal."""
-        pick = sp.csr_array(
+        pick = scipy.sparse.csr_array(
             (np.ones(self.encoding.outputs.size), (np.arange(self.encoding.outputs.size), self.encoding.outputs)),
             shape=(self.encoding.outputs.size, self.goal),
         )
-        return sp.csr_array(clause.coefficients) @ pick
+        return scipy.sparse.csr_array(clause.coefficients) @ pick
 
     def finish(self) -> Mip:
         cost = np.zeros(self.goal + 1)
         cost[-1] = 1.0
         integer = np.zeros(self.goal + 1, dtype=bool)
         integer[self.encoding.columns : self.encoding.columns + self.binaries] = True
-        rows = sp.csr_array(sp.vstack(self.rows.parts))
+        rows = scipy.sparse.csr_array(scipy.sparse.vstack(self.rows.parts))
         rows.eliminate_zeros()
         return Mip(
             cost, self.low, self.high, integer, rows,
@@ -132,9 +132,9 @@ class _Frame:
                 switch = _switch(at.size, binary, self.goal + 1)
                 c, e, l, u = (v[at] for v in (block.constant, block.error, block.lower, block.upper))
                 self.rows.add(own[at], c - e, np.inf)
-                self.rows.add(own[at] + sp.diags_array(-l) @ switch, -np.inf, np.nextafter(c + e - l, np.inf))
+                self.rows.add(own[at] + scipy.sparse.diags_array(-l) @ switch, -np.inf, np.nextafter(c + e - l, np.inf))
                 column = _switch(at.size, 0, self.goal + 1, block.start + at)
-                self.rows.add(column - sp.diags_array(u) @ switch, -np.inf, 0.0)
+                self.rows.add(column - scipy.sparse.diags_array(u) @ switch, -np.inf, 0.0)
                 binary += at.size
 
     def _ball(self, measure: bool) -> None:
@@ -142,7 +142,7 @@ class _Frame:
         if center is None or (self.region.is_box and not measure):
             return
         x = _switch(n, 0, width)
-        goal = sp.csr_array((np.ones(n), (np.arange(n), np.full(n, self.goal))), shape=(n, width))
+        goal = scipy.sparse.csr_array((np.ones(n), (np.arange(n), np.full(n, self.goal))), shape=(n, width))
         if self.region.is_box:
             self.rows.add(x - goal, -np.inf, center)
             self.rows.add(x + goal, center, np.inf)
@@ -154,23 +154,23 @@ class _Frame:
         total[0, first : first + 2 * n] = 1.0
         if measure:
             total[0, self.goal] = -1.0
-        self.rows.add(sp.csr_array(total), -np.inf, 0.0 if measure else self.region.epsilon)
+        self.rows.add(scipy.sparse.csr_array(total), -np.inf, 0.0 if measure else self.region.epsilon)
 
 
 def _own(block: Block, width: int) -> Any:
     """y − matrix @ earlier, over all columns."""
     n = block.size
-    matrix = sp.csr_array((block.matrix.data, block.matrix.indices, block.matrix.indptr), shape=(n, width))
-    return sp.csr_array(_switch(n, block.start, width) - matrix)
+    matrix = scipy.sparse.csr_array((block.matrix.data, block.matrix.indices, block.matrix.indptr), shape=(n, width))
+    return scipy.sparse.csr_array(_switch(n, block.start, width) - matrix)
 
 
 def _switch(count: int, first: int, width: int, columns: Any = None) -> Any:
     at = np.arange(first, first + count) if columns is None else columns
-    return sp.csr_array((np.ones(count), (np.arange(count), at)), shape=(count, width))
+    return scipy.sparse.csr_array((np.ones(count), (np.arange(count), at)), shape=(count, width))
 
 
 def _place(rows: Any, frame: _Frame, count: int) -> Any:
-    return sp.csr_array(rows, shape=(count, frame.goal + 1))
+    return scipy.sparse.csr_array(rows, shape=(count, frame.goal + 1))
 
 
 def _row_range(encoding: Encoding, clause: Clause) -> tuple[Vector, Vector]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radii.question import Region
+from radii.logit_query import Region
 
 if TYPE_CHECKING:
     from radii.verifiers.encoding import Block

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 
+from radii._torch import torch
 from radii.bounds.bound import bound
 from radii.bounds.lowering import unbounded
 from radii.bounds.region import Region

@@ -23,9 +23,9 @@ from radii.decide import Budget, Clock, beyond, replay, replay_spec
 from radii.errors import FormatError, InputError
 from radii.formats.vnnlib_write import VERSIONS, Layout, query_text, spec_text
 from radii.formats.witness import read_witness
+from radii.logit_query import Region
 from radii.models.classifier import Classifier
 from radii.problem import LINF, Answer, Norm, Proof, Property, Query, Reason, SpecQuery, Witness
-from radii.question import Region
 from radii.verifiers.process import Finished, Limits, run, scratch
 
 TEMPLATES = {

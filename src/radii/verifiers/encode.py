@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-import torch
+import scipy
 from numpy.typing import NDArray
 
+from radii._torch import torch
 from radii.errors import UnsupportedOperator
 from radii.models.convolutions import AveragePool, MaxPool
 from radii.models.graph import Graph, Node
@@ -121,7 +121,9 @@ class Builder:
         forms = [self.columns(form) for _, form in terms]
         matrix = _total(factor * self._wide(form) for (factor, _), form in zip(terms, forms))
         size = forms[0].size
-        return Form(sp.csr_array(matrix), np.broadcast_to(np.asarray(constant, float), size).copy(), np.zeros(size))
+        return Form(
+            scipy.sparse.csr_array(matrix), np.broadcast_to(np.asarray(constant, float), size).copy(), np.zeros(size)
+        )
 
     def maximum(self, a: Form, b: Form) -> Form:
         """max(a, b), value by value, as b + relu(a − b)."""
@@ -181,8 +183,8 @@ class Builder:
             error = sum(part @ form.error for part, form in zip(parts, inputs))
             fills = constant if isinstance(operator, Pad) else np.zeros_like(constant)
             plain = all(form.plain for form in inputs) and not fills.any()
-            return Form(sp.csr_array(matrix), offset + fills, np.asarray(error, float), plain)
-        matrix = sp.csr_array(_total(p @ self._wide(f) for p, f in zip(parts, inputs)))
+            return Form(scipy.sparse.csr_array(matrix), offset + fills, np.asarray(error, float), plain)
+        matrix = scipy.sparse.csr_array(_total(p @ self._wide(f) for p, f in zip(parts, inputs)))
         return Form(matrix, constant, self._rounding(operator, matrix, constant))
 
     def _rounding(self, operator: Affine, matrix: Matrix, constant: Vector) -> Vector:
@@ -215,15 +217,15 @@ class Builder:
 
     def _pick(self, columns: NDArray[np.int64]) -> Form:
         size = columns.size
-        matrix = sp.csr_array((np.ones(size), (np.arange(size), columns)), shape=(size, self._columns))
+        matrix = scipy.sparse.csr_array((np.ones(size), (np.arange(size), columns)), shape=(size, self._columns))
         return Form(matrix, np.zeros(size), np.zeros(size), plain=True)
 
     def _pick_rows(self, form: Form, rows: NDArray[np.int64]) -> Form:
-        return Form(sp.csr_array(form.matrix[rows]), form.constant[rows], form.error[rows], form.plain)
+        return Form(scipy.sparse.csr_array(form.matrix[rows]), form.constant[rows], form.error[rows], form.plain)
 
     def _wide(self, form: Form) -> Matrix:
         """The rows over all columns there are by now."""
-        return sp.csr_array(
+        return scipy.sparse.csr_array(
             (form.matrix.data, form.matrix.indices, form.matrix.indptr), shape=(form.size, self._columns)
         )
 
@@ -247,8 +249,8 @@ def _matrix(operator: Affine, which: int, zeros: list[torch.Tensor]) -> Matrix:
         units[torch.arange(count), torch.arange(first, first + count)] = 1.0
         given = [z.expand(count, *z.shape[1:]) for z in zeros]
         given[which] = units.reshape(count, *zeros[which].shape[1:])
-        parts.append(sp.csr_array(operator.linear(*given).reshape(count, -1).numpy()))
-    return sp.csr_array(sp.vstack(parts).T)
+        parts.append(scipy.sparse.csr_array(operator.linear(*given).reshape(count, -1).numpy()))
+    return scipy.sparse.csr_array(scipy.sparse.vstack(parts).T)
 
 
 def _windows(pool: MaxPool, shape: tuple[int, ...]) -> NDArray[np.int64]:

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from radii._check import number
+from radii._torch import Tensor, torch
 from radii.attacks.min_norm import MinimumNorm
 from radii.attacks.nearest import attack_all
 from radii.bounds.bound import bound
@@ -109,7 +108,7 @@ def _radius(
 ) -> Radius:
     if isinstance(state, int):
         return Radius.wrong(prediction=state, cost=cost)
-    return Radius(
+    return Radius.found(
         lower=lower if lower > 0 else None,
         upper=None if state is None else state.distance,
         tolerance=tolerance,

@@ -20,10 +20,10 @@ import numpy as np
 
 from radii.decide import Budget, Clock, beyond
 from radii.errors import ToolMissing
+from radii.logit_query import LogitQuery, Region, logit_query, logit_spec
 from radii.models.classifier import Classifier
 from radii.models.graph import PIECEWISE
 from radii.problem import Answer, Clause, Norm, Proof, Property, Query, Reason, SpecQuery
-from radii.question import Question, Region, ask, ask_spec
 from radii.verifiers import _marabou_child
 from radii.verifiers._relax import crown, over
 from radii.verifiers.encode import encode, unsupported
@@ -60,56 +60,56 @@ class Marabou:
 
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
         """One answer per query, each within the budget; one child serves several."""
-        return self._answers([ask(classifier, query, NORMS, unsupported) for query in queries], budget)
+        return self._answers([logit_query(classifier, query, NORMS, unsupported) for query in queries], budget)
 
     def decide_spec(self, classifier: Classifier, query: SpecQuery, budget: Budget) -> Answer:
         """ROBUST when Marabou claims that no input of the box violates the specification."""
-        return self._answers([ask_spec(classifier, query, unsupported)], budget)[0]
+        return self._answers([logit_spec(classifier, query, unsupported)], budget)[0]
 
-    def _answers(self, questions: list[Question], budget: Budget) -> list[Answer]:
+    def _answers(self, queries: list[LogitQuery], budget: Budget) -> list[Answer]:
         if importlib.util.find_spec("maraboupy") is None:
             raise ToolMissing("maraboupy", "pip install 'radii[marabou]'", "the marabou verifier")
         answers: dict[int, Answer] = {}
-        for i, question in enumerate(questions):
-            early = _early(question)
+        for i, query in enumerate(queries):
+            early = _early(query)
             if early is not None:
                 answers[i] = early
         for depth in DEPTHS:
-            asked = [i for i in range(len(questions)) if i not in answers or answers[i].detail == NO_REPLAY]
-            jobs = {i: json.dumps(_job(questions[i], budget, depth)) for i in asked}
-            while jobs:
-                batch = {i: jobs[i] for i in list(jobs)[:BATCH]}
-                for i, answer in self._batch(questions, batch, budget).items():
+            asked = [i for i in range(len(queries)) if i not in answers or answers[i].detail == NO_REPLAY]
+            tasks = {i: json.dumps(_task(queries[i], budget, depth)) for i in asked}
+            while tasks:
+                batch = {i: tasks[i] for i in list(tasks)[:BATCH]}
+                for i, answer in self._batch(queries, batch, budget).items():
                     if depth == 0 or answer.witness is not None:
                         answers[i] = answer
-                    del jobs[i]
-        return [answers[i] for i in range(len(questions))]
+                    del tasks[i]
+        return [answers[i] for i in range(len(queries))]
 
-    def _batch(self, questions: list[Question], jobs: dict[int, str], budget: Budget) -> dict[int, Answer]:
-        """Answers to at least the first of the jobs: as many as the child gave before it ended."""
+    def _batch(self, queries: list[LogitQuery], tasks: dict[int, str], budget: Budget) -> dict[int, Answer]:
+        """Answers to at least the first of the tasks: as many as the child gave before it ended."""
         clock = Clock()
         # Marabou keeps its own time limit in whole seconds; this one is for when it does not.
-        cpu = None if budget.seconds is None else budget.seconds * len(jobs) + 2
+        cpu = None if budget.seconds is None else budget.seconds * len(tasks) + 2
         limits = Limits(cpu=cpu, wall=None if cpu is None else 4 * cpu + 10, memory=budget.memory, output=2**26)
         program = [sys.executable, str(Path(_marabou_child.__file__))]
         with scratch("Marabou leaves files where it runs") as folder:
-            done = run(program, limits, cwd=folder, stdin="\n".join(jobs.values()).encode())
+            done = run(program, limits, cwd=folder, stdin="\n".join(tasks.values()).encode())
         mark = _marabou_child.MARK
         lines = [line[len(mark) :] for line in done.stdout.splitlines() if line.startswith(mark)]
         each: dict[str, Any] = {"wall_seconds": clock.wall / max(len(lines), 1), "peak_memory": done.peak_memory}
-        found = {i: self._read(questions[i], json.loads(line), each) for i, line in zip(jobs, lines)}
-        if len(found) < len(jobs):  # the child ended during the next one: that one gets the blame
-            lost = list(jobs)[len(found)]
+        found = {i: self._read(queries[i], json.loads(line), each) for i, line in zip(tasks, lines)}
+        if len(found) < len(tasks):  # the child ended during the next one: that one gets the blame
+            lost = list(tasks)[len(found)]
             found[lost] = Answer.unknown(*_blame(done), cpu_seconds=done.cpu_seconds, **each)
         return found
 
-    def _read(self, question: Question, result: dict[str, Any], cost: dict[str, Any]) -> Answer:
+    def _read(self, query: LogitQuery, result: dict[str, Any], cost: dict[str, Any]) -> Answer:
         cost = {**cost, "cpu_seconds": result["cpu"]}
         words = [word for word, _ in result["results"]]
         false = 0
         for word, x in result["results"]:
             if word == "sat":
-                witness = question.confirm(x)
+                witness = query.confirm(x)
                 if witness is not None:
                     return Answer.broken(witness, **cost)
                 false += 1
@@ -117,19 +117,19 @@ class Marabou:
             return Answer.unknown(Reason.ERROR, f"marabou: {result['error']}", **cost)
         if false:
             return Answer.unknown(Reason.ERROR, NO_REPLAY, **cost)
-        if len(words) == len(question.spec.clauses) and all(word == "unsat" for word in words):
+        if len(words) == len(query.spec.clauses) and all(word == "unsat" for word in words):
             return Answer.robust(Proof("external", "claim", self.identity), **cost)
         odd = next((word for word in words if word != "unsat"), "nothing")
         reason = Reason.TIME if odd == "TIMEOUT" else Reason.ERROR
         return Answer.unknown(reason, f"marabou said {odd}", **cost)
 
 
-def _early(question: Question) -> Answer | None:
+def _early(query: LogitQuery) -> Answer | None:
     """The answer where Marabou need not be asked."""
-    if question.obstacle:
-        return Answer.unknown(Reason.UNSUPPORTED, question.obstacle)
-    center = question.region.center
-    witness = None if center is None else question.confirm(center)
+    if query.obstacle:
+        return Answer.unknown(Reason.UNSUPPORTED, query.obstacle)
+    center = query.region.center
+    witness = None if center is None else query.confirm(center)
     return None if witness is None else Answer.broken(witness)
 
 
@@ -139,53 +139,53 @@ def _blame(done: Finished) -> tuple[Reason, str]:
     return Reason.ERROR, f"marabou ended with code {done.code}: {done.stderr.strip()[-300:]}"
 
 
-def _job(question: Question, budget: Budget, depth: float) -> dict[str, Any]:
-    """The question in Marabou's terms: bounds, equations, ReLU pairs and one list of inequalities a clause."""
-    region = question.region
-    encoding = encode(question.classifier.graph, region.low, region.high, crown(over(region)))
+def _task(query: LogitQuery, budget: Budget, depth: float) -> dict[str, Any]:
+    """The query in Marabou's terms: bounds, equations, ReLU pairs and one list of inequalities a clause."""
+    region = query.region
+    encoding = encode(query.classifier.graph, region.low, region.high, crown(over(region)))
     low, high = (list(map(float, side)) for side in encoding.bounds)
     deeper = depth * (1.0 + max(abs(side[j]) for side in (low, high) for j in encoding.outputs))
-    job: dict[str, Any] = {
+    task: dict[str, Any] = {
         "lower": low,
         "upper": high,
         "inputs": list(range(encoding.inputs)),
         "outputs": [int(j) for j in encoding.outputs],
         "equations": [],
         "relus": [],
-        "clauses": [_clause(clause, encoding, deeper) for clause in question.spec.clauses],
+        "clauses": [_clause(clause, encoding, deeper) for clause in query.spec.clauses],
         "seconds": 0 if budget.seconds is None else max(1, math.ceil(budget.seconds)),
     }
     for block in encoding.blocks:
         for i in range(block.size):
-            _column(job, block, i)
-    _ball(job, region)
-    return job
+            _column(task, block, i)
+    _ball(task, region)
+    return task
 
 
-def _column(job: dict[str, Any], block: Any, i: int) -> None:
+def _column(task: dict[str, Any], block: Any, i: int) -> None:
     y = target = block.start + i
     if block.relu:
-        target = len(job["lower"])
-        job["lower"].append(float(block.lower[i]))
-        job["upper"].append(float(block.upper[i]))
-        job["relus"].append((target, y))
+        target = len(task["lower"])
+        task["lower"].append(float(block.lower[i]))
+        task["upper"].append(float(block.upper[i]))
+        task["relus"].append((target, y))
     at = slice(block.matrix.indptr[i], block.matrix.indptr[i + 1])
     terms = [(float(a), int(j)) for a, j in zip(block.matrix.data[at], block.matrix.indices[at]) if a]
-    job["equations"].append(("=", [*terms, (-1.0, target)], -float(block.constant[i])))
+    task["equations"].append(("=", [*terms, (-1.0, target)], -float(block.constant[i])))
 
 
-def _ball(job: dict[str, Any], region: Region) -> None:
+def _ball(task: dict[str, Any], region: Region) -> None:
     """For L1: x − center = above − below, and their sum is at most ε."""
     if region.is_box or region.center is None:
         return
     parts = []
     for i, middle in enumerate(region.center):
-        above = len(job["lower"])
-        job["lower"] += [0.0, 0.0]
-        job["upper"] += [max(float(region.high[i] - middle), 0.0), max(float(middle - region.low[i]), 0.0)]
-        job["equations"].append(("=", [(1.0, i), (-1.0, above), (1.0, above + 1)], float(middle)))
+        above = len(task["lower"])
+        task["lower"] += [0.0, 0.0]
+        task["upper"] += [max(float(region.high[i] - middle), 0.0), max(float(middle - region.low[i]), 0.0)]
+        task["equations"].append(("=", [(1.0, i), (-1.0, above), (1.0, above + 1)], float(middle)))
         parts += [(1.0, above), (1.0, above + 1)]
-    job["equations"].append(("<=", parts, float(region.epsilon)))
+    task["equations"].append(("<=", parts, float(region.epsilon)))
 
 
 def _clause(clause: Clause, encoding: Encoding, deeper: float) -> list[Any]:

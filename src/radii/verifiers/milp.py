@@ -19,6 +19,7 @@ import psutil
 from radii._check import choice
 from radii.attacks.min_norm import MinimumNorm
 from radii.decide import Budget, Clock, beyond
+from radii.logit_query import LogitQuery, logit_query, logit_spec
 from radii.models.classifier import Classifier
 from radii.models.graph import PIECEWISE
 from radii.problem import (
@@ -35,7 +36,6 @@ from radii.problem import (
     Verdict,
     Witness,
 )
-from radii.question import Question, ask, ask_spec
 from radii.verifiers._mip_model import Mip, least_margin
 from radii.verifiers._mip_solve import PACKAGES, TOLERANCE, Limits, Solved, solve, solver_version
 from radii.verifiers._relax import crown, over, row_bounds
@@ -87,16 +87,16 @@ class Milp:
 
     def _decide(self, classifier: Classifier, query: Query, budget: Budget) -> Answer:
         """A fast attack goes first: solvers are slow to find points that gradients find at once."""
-        question = ask(classifier, query, NORMS, unsupported)
-        if not question.obstacle:
+        asked = logit_query(classifier, query, NORMS, unsupported)
+        if not asked.obstacle:
             (struck,) = MinimumNorm("fast").decide(classifier, [query], budget)
             if struck.verdict is Verdict.BROKEN:
                 return struck
-        return self.answer(question, budget)
+        return self.answer(asked, budget)
 
     def decide_spec(self, classifier: Classifier, query: SpecQuery, budget: Budget) -> Answer:
         """ROBUST when no input of the box violates the specification."""
-        return self.answer(ask_spec(classifier, query, unsupported), budget)
+        return self.answer(logit_spec(classifier, query, unsupported), budget)
 
     def measure(
         self,
@@ -111,35 +111,35 @@ class Milp:
         progress: Callable[[int, Radius], None] | None = None,
     ) -> list[Radius]:
         """The radius of each instance, by minimising ε itself."""
-        from radii.verifiers._mip_measure import Measurement  # it needs this module
+        from radii.verifiers._mip_radius import MipRadius  # it needs this module
 
         found = []
         for place, instance in enumerate(instances):
             query = Query(instance, 0.0, property, norm)
-            work = Measurement(self, classifier, query, budget, tolerance, limit)
-            found.append(work.run())
+            search = MipRadius(self, classifier, query, budget, tolerance, limit)
+            found.append(search.run())
             if progress is not None:
                 progress(place, found[-1])
         return found
 
-    def answer(self, question: Question, budget: Budget) -> Answer:
-        """The answer to one question within the budget."""
-        work = Work(self.solver, question, budget)
-        if question.obstacle:
-            return work.unknown(Reason.UNSUPPORTED, question.obstacle)
-        if work.center() or work.prepare() or not work.open:
-            return work.verdict(self.proof)
-        for clause in work.open:
-            if not work.clause(clause):
+    def answer(self, query: LogitQuery, budget: Budget) -> Answer:
+        """The answer to one query within the budget."""
+        deciding = MipDecision(self.solver, query, budget)
+        if query.obstacle:
+            return deciding.unknown(Reason.UNSUPPORTED, query.obstacle)
+        if deciding.center() or deciding.prepare() or not deciding.open:
+            return deciding.verdict(self.proof)
+        for clause in deciding.open:
+            if not deciding.clause(clause):
                 break
-        return work.verdict(self.proof)
+        return deciding.verdict(self.proof)
 
 
-class Work:
-    """One question on its way to an answer."""
+class MipDecision:
+    """One query on its way to an answer."""
 
-    def __init__(self, solver: str, question: Question, budget: Budget) -> None:
-        self.solver, self.question, self.budget = solver, question, budget
+    def __init__(self, solver: str, query: LogitQuery, budget: Budget) -> None:
+        self.solver, self.query, self.budget = solver, query, budget
         self.clock, self.nodes = Clock(), 0
         self.witness: Witness | None = None
         self.failed: tuple[Reason, str] | None = None
@@ -153,16 +153,16 @@ class Work:
 
     def center(self) -> bool:
         """Whether the middle of the region is itself a counterexample."""
-        region = self.question.region
+        region = self.query.region
         middle = region.center if region.center is not None else (region.low + region.high) / 2
-        self.witness = self.question.confirm(middle)
+        self.witness = self.query.confirm(middle)
         return self.witness is not None
 
     def prepare(self) -> bool:
         """Encodes the network and keeps the clauses that bounds alone do not rule out; true when the budget is gone."""
-        region, spec = self.question.region, self.question.spec
+        region, spec = self.query.region, self.query.spec
         least = over(region)
-        self.encoding = encode(self.question.classifier.graph, region.low, region.high, crown(least))
+        self.encoding = encode(self.query.classifier.graph, region.low, region.high, crown(least))
         scored: list[tuple[float, int, Clause]] = []
         for clause in spec.clauses:
             rows = np.zeros((len(clause.bounds), self.encoding.columns))
@@ -185,17 +185,17 @@ class Work:
     def clause(self, clause: Clause) -> bool:
         """Whether the clause is ruled out; otherwise `witness` or `failed` says why not."""
         assert self.encoding is not None
-        mip = least_margin(self.encoding, self.question.region, clause)
+        mip = least_margin(self.encoding, self.query.region, clause)
         enough = safety(mip)
 
         def stop(bound: float, x: Any) -> bool:
             if x is not None and self.witness is None:
-                self.witness = self.question.confirm(x)
+                self.witness = self.query.confirm(x)
             return self.witness is not None or bound > enough
 
         solved = self.solve(mip, stop)
         if self.witness is None and solved.x is not None:
-            self.witness = self.question.confirm(solved.x)
+            self.witness = self.query.confirm(solved.x)
         if self.witness is not None:
             return False
         if solved.bound > enough:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from radii.decide import Budget, Decider, SpecDecider, supports
 from radii.errors import Contradiction, InputError, ToolMissing
+from radii.logit_query import check_spec
 from radii.models.classifier import Classifier
 from radii.problem import Answer, Norm, Property, Query, Reason, SpecQuery, Verdict
-from radii.question import check_spec
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,10 @@ import numpy as np
 
 from radii.decide import Budget, Clock, beyond
 from radii.errors import ToolMissing
+from radii.logit_query import LogitQuery, Region, logit_query, logit_spec
 from radii.models.classifier import Classifier
 from radii.models.graph import PIECEWISE
 from radii.problem import Answer, Norm, Proof, Property, Query, Reason, SpecQuery, Witness
-from radii.question import Question, Region, ask, ask_spec
 from radii.verifiers._relax import crown, over
 from radii.verifiers.encode import encode, unsupported
 from radii.verifiers.encoding import Block, Encoding
@@ -54,25 +54,25 @@ class Smt:
 
     def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
         """One answer per query, each within the budget."""
-        return [self._answer(ask(classifier, query, NORMS, unsupported), budget) for query in queries]
+        return [self._answer(logit_query(classifier, query, NORMS, unsupported), budget) for query in queries]
 
     def decide_spec(self, classifier: Classifier, query: SpecQuery, budget: Budget) -> Answer:
         """ROBUST when no input of the box violates the specification."""
-        return self._answer(ask_spec(classifier, query, unsupported), budget)
+        return self._answer(logit_spec(classifier, query, unsupported), budget)
 
-    def _answer(self, question: Question, budget: Budget) -> Answer:
-        work = _Work(z3_program(), question, budget)
-        if question.obstacle:
-            return Answer.unknown(Reason.UNSUPPORTED, question.obstacle, **work.cost())
-        middle = question.region.center
-        if middle is not None and (found := question.confirm(middle)) is not None:
-            return Answer.broken(found, **work.cost())
-        outcome = work.check()
+    def _answer(self, query: LogitQuery, budget: Budget) -> Answer:
+        search = _Check(z3_program(), query, budget)
+        if query.obstacle:
+            return Answer.unknown(Reason.UNSUPPORTED, query.obstacle, **search.cost())
+        middle = query.region.center
+        if middle is not None and (found := query.confirm(middle)) is not None:
+            return Answer.broken(found, **search.cost())
+        outcome = search.check()
         if isinstance(outcome, Witness):
-            return Answer.broken(outcome, **work.cost())
+            return Answer.broken(outcome, **search.cost())
         if outcome is None:
-            return Answer.robust(Proof("smt", "real", self.identity), **work.cost())
-        return Answer.unknown(*outcome, **work.cost())
+            return Answer.robust(Proof("smt", "real", self.identity), **search.cost())
+        return Answer.unknown(*outcome, **search.cost())
 
 
 def z3_program() -> str:
@@ -90,11 +90,11 @@ def z3_program() -> str:
     return found
 
 
-class _Work:
-    """One question: the formula, the calls of the program, and what they cost."""
+class _Check:
+    """One query: the formula, the calls of the program, and what they cost."""
 
-    def __init__(self, program: str, question: Question, budget: Budget) -> None:
-        self.program, self.question, self.budget = program, question, budget
+    def __init__(self, program: str, query: LogitQuery, budget: Budget) -> None:
+        self.program, self.query, self.budget = program, query, budget
         self.clock, self.child_cpu, self.peak = Clock(), 0.0, 0
 
     def cost(self) -> dict[str, Any]:
@@ -103,8 +103,8 @@ class _Work:
 
     def check(self) -> Witness | tuple[Reason, str] | None:
         """A replayed witness, None when there is none over the rationals, or why there is no answer."""
-        region = self.question.region
-        encoding = encode(self.question.classifier.graph, region.low, region.high, crown(over(region)))
+        region = self.query.region
+        encoding = encode(self.query.classifier.graph, region.low, region.high, crown(over(region)))
         text = network_text(encoding) + region_text(region)
         size = max(float(np.max(np.abs(b)[encoding.outputs])) for b in encoding.bounds)
         logic = "QF_NRA" if region.center is not None and region.norm.name == "l2" else "QF_LRA"
@@ -114,7 +114,7 @@ class _Work:
                 return asked if depth == 0 else _EDGE
             if asked is None:
                 return None if depth == 0 else _EDGE
-            witness = self.question.confirm(asked)
+            witness = self.query.confirm(asked)
             if witness is not None:
                 return witness
         return _EDGE
@@ -136,7 +136,7 @@ class _Work:
 
     def _violation(self, encoding: Encoding, depth: Fraction) -> str:
         clauses = []
-        for clause in self.question.spec.clauses:
+        for clause in self.query.spec.clauses:
             rows = []
             for row, bound in zip(clause.coefficients, clause.bounds):
                 terms = [f"(* {number(c)} y{j})" for c, j in zip(row, encoding.outputs) if c]

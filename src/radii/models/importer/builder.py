@@ -13,10 +13,10 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
+from radii._torch import Tensor
+from radii.models.arrays import as_constant
 from radii.models.graph import Graph, Node
 from radii.models.operators import Dense, Operator, Reshape, Scale, Select, Softmax
 
@@ -72,11 +72,6 @@ def inverse(array: NDArray[Any], power: float = 1.0) -> NDArray[np.float64]:
     return np.where(np.abs(array) < 2.0**-126, 1e39, exact)
 
 
-def tensor(array: NDArray[Any]) -> Tensor:
-    """A constant in its own memory and dtype."""
-    return torch.tensor(np.ascontiguousarray(array))
-
-
 class Builder:
     """The nodes so far, and the moves that every operator needs."""
 
@@ -100,16 +95,6 @@ class Builder:
         value = Value(len(self.nodes), shape, batch)
         self.nodes.append(Node(operator, tuple(v.node for v in inputs), value.core, self.name))
         return value
-
-    def spatial(self, operator: Operator, x: Value) -> Value:
-        """A new node of an operator on (batch, channels, …); the shape is what torch infers."""
-        x = self.rebatch(x, 0)
-        try:
-            probe = torch.empty((1, *x.core), device="meta", dtype=torch.float32)
-            shape = tuple(operator.to(torch.float32, "meta")(probe).shape)
-        except (RuntimeError, ValueError) as error:
-            raise Refused(str(error).splitlines()[0]) from error
-        return self.emit(operator, [x], shape, 0)
 
     def rebatch(self, x: Value, batch: int | None) -> Value:
         """The same value with another axis of size 1 (or none) read as the batch."""
@@ -149,7 +134,7 @@ class Builder:
             return x
         x, place = self.axis(x, axis)
         shape = (*x.shape[:axis], len(indices), *x.shape[axis + 1 :])
-        return self.emit(Select(tensor(indices.astype(np.int64)), place), [x], shape, x.batch)
+        return self.emit(Select(as_constant(indices.astype(np.int64)), place), [x], shape, x.batch)
 
     def expand(self, x: Value, shape: Shape) -> Value:
         """The value repeated along its axes of size 1 to an ONNX shape of the same or a higher rank."""
@@ -167,7 +152,7 @@ class Builder:
         x, place = self.axis(x, axis)
         if x.shape[axis] != weight.shape[1]:
             raise Refused(f"expected a weight for {x.shape[axis]} values, got one for {weight.shape[1]}")
-        operator = Dense(tensor(weight), None if bias is None else tensor(bias), place)
+        operator = Dense(as_constant(weight), None if bias is None else as_constant(bias), place)
         shape = (*x.shape[:axis], weight.shape[0], *x.shape[axis + 1 :])
         return self.emit(operator, [x], shape, x.batch)
 
@@ -206,4 +191,4 @@ def _local(constant: NDArray[Any] | None, x: Value) -> Tensor | None:
     if constant is None:
         return None
     full = constant.reshape((1,) * (x.rank - constant.ndim) + constant.shape)
-    return tensor(full if x.batch is None else np.squeeze(full, axis=x.batch))
+    return as_constant(full if x.batch is None else np.squeeze(full, axis=x.batch))

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
+from radii._torch import Tensor
+from radii.models.arrays import as_constant
 from radii.models.convolutions import Conv, ConvTranspose
-from radii.models.importer.builder import Builder, Refused, Step, Value, inverse, tensor
+from radii.models.importer.builder import Builder, Refused, Step, Value, inverse
 from radii.models.importer.call import Call, Handler
+from radii.models.importer.window_shapes import window_node
 from radii.models.importer.windows import padding
 from radii.models.operators import Add, Transpose
 
@@ -106,7 +108,7 @@ def _windows(b: Builder, call: Call) -> tuple[Value, NDArray[Any], Tensor | None
     if spatial not in (1, 2, 3) or x.rank != weight.ndim:
         raise Refused(f"expected 1 to 3 spatial dimensions, got weights of shape {weight.shape} for {x.shape}")
     ones = (1,) * spatial
-    added = None if bias is None else tensor(bias)
+    added = None if bias is None else as_constant(bias)
     return x, weight, added, call.ints("strides") or ones, call.ints("dilations") or ones
 
 
@@ -114,7 +116,7 @@ def conv(b: Builder, call: Call) -> Value:
     """A convolution with constant weights."""
     x, weight, bias, stride, dilation = _windows(b, call)
     pads = padding(call, x.shape[2:], weight.shape[2:], stride, dilation)
-    return b.spatial(Conv(tensor(weight), bias, stride, pads, dilation, int(call.get("group", 1))), x)
+    return window_node(b, Conv(as_constant(weight), bias, stride, pads, dilation, int(call.get("group", 1))), x)
 
 
 def conv_transpose(b: Builder, call: Call) -> Value:
@@ -130,7 +132,7 @@ def conv_transpose(b: Builder, call: Call) -> Value:
     begin, end = pads[:spatial], pads[spatial:]
     symmetric = begin == end and min(pads) >= 0
     operator = ConvTranspose(
-        tensor(weight),
+        as_constant(weight),
         bias,
         stride,
         begin if symmetric else (0,) * spatial,
@@ -138,7 +140,7 @@ def conv_transpose(b: Builder, call: Call) -> Value:
         dilation,
         int(call.get("group", 1)),
     )
-    result = b.spatial(operator, x)
+    result = window_node(b, operator, x)
     if not symmetric:
         if min(pads) < 0:
             raise Refused(f"expected an output no larger than {tuple(full)}, got pads {pads}")

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from torch import Tensor
+import numpy as np
 
+from radii._torch import Tensor
+from radii.models.arrays import as_constant
 from radii.models.convolutions import Conv, ConvTranspose
 from radii.models.graph import Graph, Node
 from radii.models.operators import Dense, Reshape, Scale
@@ -58,7 +60,7 @@ def _with_bias(before: Node, node: Node) -> Node | None:
 
 
 def _along(shift: Tensor, axis: int, shape: Shape) -> Tensor | None:
-    full = shift.reshape([1] * (len(shape) - shift.dim()) + list(shift.shape))
+    full = np.reshape(np.asarray(shift), [1] * (len(shape) - shift.ndim) + list(shift.shape))
     if any(n != 1 for a, n in enumerate(full.shape) if a != axis):
         return None
-    return full.reshape(-1).expand(shape[axis]).clone()
+    return as_constant(np.broadcast_to(full.reshape(-1), (shape[axis],)).copy())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from radii.models.convolutions import AveragePool, MaxPool
 from radii.models.importer.builder import Builder, Refused, Value
 from radii.models.importer.call import Call, Handler
+from radii.models.importer.window_shapes import window_node
 from radii.models.operators import Sum
 
 Shape = tuple[int, ...]
@@ -41,7 +42,7 @@ def max_pool(b: Builder, call: Call) -> Value:
     """The largest value of each window."""
     call.only_first()
     x, kernel, stride, dilation, pads = _window(b, call)
-    return b.spatial(MaxPool(kernel, stride, pads, dilation, bool(call.get("ceil_mode", 0))), x)
+    return window_node(b, MaxPool(kernel, stride, pads, dilation, bool(call.get("ceil_mode", 0))), x)
 
 
 def average_pool(b: Builder, call: Call) -> Value:
@@ -50,7 +51,7 @@ def average_pool(b: Builder, call: Call) -> Value:
     if any(d != 1 for d in dilation):
         raise Refused("average pooling with dilations; use a convolution with constant weights instead")
     include, ceil = bool(call.get("count_include_pad", 0)), bool(call.get("ceil_mode", 0))
-    return b.spatial(AveragePool(kernel, stride, pads, include, ceil), x)
+    return window_node(b, AveragePool(kernel, stride, pads, include, ceil), x)
 
 
 def global_average_pool(b: Builder, call: Call) -> Value:

@@ -1,4 +1,4 @@
-"""Ask: what is asked of every input and what it may cost, from the keywords of the public functions."""
+"""RadiusSettings: what is asked of every input and what it may cost, from the keywords of the public functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.problem import LINF, Classification, Norm, Property
 from radii.problem.property import known_property
-from radii.search import Grid, GridSearch, Iterative, Job, KBinary
+from radii.search import Grid, GridSearch, Iterative, KBinary
 from radii.search.direct import refuse_asker
 from radii.store import Setting
 
@@ -46,7 +46,7 @@ _SEARCHES: dict[str, type[KBinary] | type[Iterative]] = {"kbinary": KBinary, "it
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ask:
+class RadiusSettings:
     """What is asked of every input, how its radius is searched, and within which budget."""
 
     property: Property = Classification()
@@ -62,7 +62,7 @@ class Ask:
     evidence: bool = False
 
     @staticmethod
-    def of(options: Options | Mapping[str, Any]) -> Ask:
+    def of(options: Options | Mapping[str, Any]) -> RadiusSettings:
         """The settled form of the keywords; an unknown one is refused with the nearest that exists."""
         given = dict(cast(Mapping[str, Any], options))
         known = Options.__annotations__
@@ -75,7 +75,7 @@ class Ask:
             if known_property(given.get("property", Classification())) != Classification():
                 raise InputError(f"target: expected no target beside property={given['property']!r}")
             given["property"] = Classification(target)
-        return Ask(**given, budget=Budget(**spent))
+        return RadiusSettings(**given, budget=Budget(**spent))
 
     def __post_init__(self) -> None:
         settled = {
@@ -129,10 +129,6 @@ class Ask:
         if self.grid is None:
             refuse_asker(decider)
         refuse_unsupported(decider, classifier, self.property, self.norm, direct=self.grid is None)
-
-    def job(self, classifier: Any) -> Job:
-        """What is asked, of this classifier."""
-        return Job(classifier, self.property, self.norm)
 
     def costs(self) -> dict[str, Any]:
         """The budget as plain values."""

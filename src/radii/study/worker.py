@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from radii.decide import Budget, Decider
 from radii.models.classifier import Classifier
 from radii.problem import Answer, Instance, Query, Radius, Reason
 from radii.runners import Limits, Outcome, Runner, Task
-from radii.search import direct, in_batches
-from radii.search.drive import Heard
 from radii.store import QueryRecord
-from radii.study.ask import Ask
-from radii.study.plan import Question
+from radii.study.question import Question
+from radii.study.settings import RadiusSettings
 from radii.study.sources import Held, Source
 
 TICK_SECONDS = 0.5  # how often a waiting run looks for Ctrl-C and renews its claims
@@ -32,24 +30,9 @@ def classifier_of(source: Source | Held) -> Classifier:
     return _loaded[source.fingerprint]
 
 
-def find_radius(source: Source | Held, ask: Ask, decider: Decider, instance: Instance) -> Radius:
+def find_radius(source: Source | Held, settings: RadiusSettings, decider: Decider, instance: Instance) -> Radius:
     """The radius of one instance by direct search."""
-    return find_radii(classifier_of(source), ask, decider, [instance])[0]
-
-
-def find_radii(
-    classifier: Classifier,
-    ask: Ask,
-    decider: Decider,
-    instances: Sequence[Instance],
-    ended: Callable[[int, Radius], None] | None = None,
-    heard: Heard | None = None,
-) -> list[Radius]:
-    """Radii in this process, instances that share batches together; `ended` hears of each as it ends, by its place."""
-    job = ask.job(classifier)
-    if ask.grid is not None:
-        return in_batches(job, ask.machine, decider, instances, ask.budget, progress=ended, heard=heard)
-    return direct(job, decider, instances, ask.budget, tolerance=ask.tolerance, limit=ask.limit, progress=ended)
+    return Question(source, classifier_of(source), settings, decider).radii([instance])[0]
 
 
 def answer(source: Source | Held, decider: Decider, budget: Budget, query: Query) -> Answer:
@@ -86,9 +69,9 @@ class RunnerPool:
     def submit(self, key: str, query: Query) -> None:
         """Start a query as soon as there is room."""
         self._asked[key] = query
-        source, ask, decider = self.question.source, self.question.ask, self.question.decider
-        args = (source, decider, ask.budget, query)
-        self.runner.submit(Task(key=key, function=answer, args=args, limits=limits(ask.budget), retries=1))
+        budget = self.question.settings.budget
+        args = (self.question.source, self.question.decider, budget, query)
+        self.runner.submit(Task(key=key, function=answer, args=args, limits=limits(budget), retries=1))
 
     def first(self) -> tuple[str, Answer]:
         """Wait for the next query to finish."""

@@ -1,4 +1,4 @@
-"""Measurement: one radius by minimising ε with mixed-integer programs (MIPVerify's way), valid whenever it is stopped.
+"""MipRadius: one radius by minimising ε with mixed-integer programs (MIPVerify's way), valid whenever it is stopped.
 
 1. Bounds alone give the first `lower`. 2. Balls of doubling size are decided until one is broken: its witness is
 `upper`, and big-M bounds are computed on that small ball only. 3. For each clause, ε is minimised within the ball; the
@@ -13,24 +13,24 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from radii._check import number
+from radii._torch import torch
 from radii.decide import Budget, Clock, replay, violation
 from radii.errors import InputError
+from radii.logit_query import LogitQuery, Region, logit_query
 from radii.models.classifier import Classifier
 from radii.problem import Answer, Clause, Query, Radius, Verdict, Witness
 from radii.problem.radius import Cost
-from radii.question import Region, ask
 from radii.verifiers._mip_model import least_epsilon, least_margin
 from radii.verifiers.encode import unsupported
 
 if TYPE_CHECKING:
-    from radii.verifiers.milp import Milp, Work
+    from radii.verifiers.milp import Milp, MipDecision
 
 
-class Measurement:
-    """The state of one measurement: the interval so far and what is left of the budget."""
+class MipRadius:
+    """The search for one radius: the interval so far and what is left of the budget."""
 
     def __init__(
         self, milp: Milp, classifier: Classifier, query: Query, budget: Budget, tolerance: float, limit: float | None
@@ -48,9 +48,9 @@ class Measurement:
 
     def run(self) -> Radius:
         """The radius."""
-        question = ask(self.classifier, self._at(self.top), ("linf", "l1"), unsupported)
-        if question.obstacle:
-            return Radius(tolerance=self.tolerance, limit=self.limit, note=question.obstacle, cost=self._cost())
+        asked = self._asked(self.top)
+        if asked.obstacle:
+            return Radius(tolerance=self.tolerance, limit=self.limit, note=asked.obstacle, cost=self._cost())
         already = replay(self.classifier, self._at(0.0), self.query.instance.x)
         if already is not None:
             return Radius.wrong(already.prediction, already, self._cost())
@@ -66,7 +66,7 @@ class Measurement:
         if self.lower is not None and self.lower >= self.top and self.limit is not None:
             self.lower = max(self.lower, self.limit)  # a larger ball holds nothing more of the domain
         upper = None if self.witness is None else self.witness.distance
-        return Radius(
+        return Radius.found(
             self.lower,
             upper,
             tolerance=self.tolerance,
@@ -85,8 +85,8 @@ class Measurement:
             if self._left() <= 0 or (good > 0 and bad - good <= max(self.tolerance / 4, 0.05 * good)):
                 break
             middle = bad / 8 if good == 0 else (good + bad) / 2
-            work = self._work(middle)
-            if not work.prepare() and not work.open:
+            deciding = self._decision(middle)
+            if not deciding.prepare() and not deciding.open:
                 good = middle
             else:
                 bad = middle
@@ -107,11 +107,13 @@ class Measurement:
     def _minimise(self) -> bool:
         """Minimises ε for each clause within the smallest ball known to be broken; whether every clause was handled."""
         size = self.top if self.witness is None else self.witness.distance
-        work = self._work(size)
-        if work.prepare():
+        deciding = self._decision(size)
+        if deciding.prepare():
             return False
-        lows = [self._clause(work, clause, size, 1 / (len(work.open) - i)) for i, clause in enumerate(work.open)]
-        self.nodes += work.nodes
+        lows = [
+            self._clause(deciding, clause, size, 1 / (len(deciding.open) - i)) for i, clause in enumerate(deciding.open)
+        ]
+        self.nodes += deciding.nodes
         if any(low is None for low in lows):
             return False
         # Clauses that bounds ruled out cannot be violated in the ball; a proven radius is strictly below a witness.
@@ -119,11 +121,11 @@ class Measurement:
         self._raise(min([ceiling, *(low for low in lows if low is not None)]))
         return True
 
-    def _clause(self, work: Work, clause: Clause, size: float, share: float) -> float | None:
+    def _clause(self, deciding: MipDecision, clause: Clause, size: float, share: float) -> float | None:
         from radii.verifiers.milp import safety
 
-        assert work.encoding is not None
-        mip = least_epsilon(work.encoding, work.question.region, clause)
+        assert deciding.encoding is not None
+        mip = least_epsilon(deciding.encoding, deciding.query.region, clause)
         spare = safety(mip)
 
         def stop(bound: float, x: Any) -> bool:
@@ -132,14 +134,14 @@ class Measurement:
             best = size if self.witness is None else self.witness.distance
             return bound - spare >= best - self.tolerance / 2
 
-        solved = work.solve(mip, stop, share)
+        solved = deciding.solve(mip, stop, share)
         if solved.x is not None:
             self._push(solved.x)
         if solved.end == "infeasible":
             # "No such input" is the one word of a solver that has no number to be careful with: ask for a margin.
-            margin = least_margin(work.encoding, work.question.region, clause)
+            margin = least_margin(deciding.encoding, deciding.query.region, clause)
             enough = safety(margin)
-            return size if work.solve(margin, lambda b, _: b > enough, share).bound > enough else self.lower
+            return size if deciding.solve(margin, lambda b, _: b > enough, share).bound > enough else self.lower
         low = solved.bound - spare
         return max(low, self.lower or 0.0) if math.isfinite(low) and low > 0 else self.lower
 
@@ -158,7 +160,8 @@ class Measurement:
         self.queries += 1
         seconds = None if self.budget.seconds is None else max(share * self._left(), 1e-3)
         answer = self.milp.answer(
-            ask(self.classifier, self._at(size), ("linf", "l1"), unsupported), replace(self.budget, seconds=seconds)
+            logit_query(self.classifier, self._at(size), ("linf", "l1"), unsupported),
+            replace(self.budget, seconds=seconds),
         )
         self.nodes += answer.nodes
         if answer.witness is not None:
@@ -195,12 +198,14 @@ class Measurement:
         if value is not None and (self.lower is None or value > self.lower):
             self.lower = value
 
-    def _work(self, size: float) -> Work:
-        from radii.verifiers.milp import Work
+    def _decision(self, size: float) -> MipDecision:
+        from radii.verifiers.milp import MipDecision
 
         seconds = None if self.budget.seconds is None else max(self._left(), 1e-3)
-        question = ask(self.classifier, self._at(size), ("linf", "l1"), unsupported)
-        return Work(self.milp.solver, question, replace(self.budget, seconds=seconds))
+        return MipDecision(self.milp.solver, self._asked(size), replace(self.budget, seconds=seconds))
+
+    def _asked(self, size: float) -> LogitQuery:
+        return logit_query(self.classifier, self._at(size), ("linf", "l1"), unsupported)
 
     def _at(self, size: float) -> Query:
         return replace(self.query, epsilon=size)

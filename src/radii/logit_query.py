@@ -1,4 +1,4 @@
-"""Question: what an exact verifier is asked: a region of inputs, clauses over logits, and how an answer is replayed."""
+"""LogitQuery: a query as exact verifiers see it: a region of inputs, clauses over logits, and its replay."""
 
 from __future__ import annotations
 
@@ -79,10 +79,10 @@ def _inside(x: Vector, low: Vector, high: Vector, dtype: np.dtype[Any]) -> NDArr
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class LogitQuery:
     """One thing to decide: is there an input of the region whose logits meet a clause of the specification?
 
-    `confirm` replays a candidate on the original model. `obstacle` is why the question cannot be put, else empty.
+    `confirm` replays a candidate on the original model. `obstacle` is why the query cannot be put, else empty.
     """
 
     classifier: Classifier
@@ -92,8 +92,8 @@ class Question:
     obstacle: str = ""
 
 
-def ask(classifier: Classifier, query: Query, norms: tuple[str, ...], missing: Missing) -> Question:
-    """A query as a question about logits, for a verifier that knows these norms."""
+def logit_query(classifier: Classifier, query: Query, norms: tuple[str, ...], missing: Missing) -> LogitQuery:
+    """The query as one about logits, for a verifier that knows these norms."""
     region = Region.ball(query, classifier.domain)
     reference = classifier.reference(query.instance.x[None])[0]
     if query.property.speaks_of not in ("classes", "outputs"):
@@ -108,7 +108,7 @@ def ask(classifier: Classifier, query: Query, norms: tuple[str, ...], missing: M
     def confirm(x: Any) -> Witness | None:
         return replay(classifier, query, region.settle(x, classifier.dtype))
 
-    return Question(classifier, region, spec, confirm, obstacle)
+    return LogitQuery(classifier, region, spec, confirm, obstacle)
 
 
 def check_spec(classifier: Classifier, query: SpecQuery) -> None:
@@ -120,15 +120,15 @@ def check_spec(classifier: Classifier, query: SpecQuery) -> None:
         )
 
 
-def ask_spec(classifier: Classifier, query: SpecQuery, missing: Missing) -> Question:
-    """A specification as a question about logits."""
+def logit_spec(classifier: Classifier, query: SpecQuery, missing: Missing) -> LogitQuery:
+    """The specification as one about logits."""
     check_spec(classifier, query)
     region = Region.box(query)
 
     def confirm(x: Any) -> Witness | None:
         return replay_spec(classifier, query, region.settle(x, classifier.dtype))
 
-    return Question(classifier, region, query.spec, confirm, _obstacle(classifier, region, query.spec, missing))
+    return LogitQuery(classifier, region, query.spec, confirm, _obstacle(classifier, region, query.spec, missing))
 
 
 def _obstacle(classifier: Classifier, region: Region, spec: OutputSpec, missing: Missing) -> str:

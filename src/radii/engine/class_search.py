@@ -1,11 +1,10 @@
-"""ClassJob: one instance under search for classification: the search of its radius, and the nearest witness so far."""
+"""ClassSearch: one input under search for classification: the search of its radius, and the nearest witness so far."""
 
 from __future__ import annotations
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from radii._torch import Tensor, torch
 from radii.attacks.refine import refine
 from radii.bounds.region import Region
 from radii.decide import witness_at
@@ -18,7 +17,7 @@ from radii.models.classifier import Classifier
 from radii.problem import Classification, Instance, Norm, Property, Query, Witness
 
 
-class ClassJob:
+class ClassSearch:
     """One instance under search: what is known of it from above."""
 
     def __init__(
@@ -91,12 +90,12 @@ class ClassJob:
             self.best = witness_at(self.classifier, query, found[nearest]) or self.best
 
 
-def _diameter(job: ClassJob) -> float:
+def _diameter(one: ClassSearch) -> float:
     """A radius beyond which nothing of the domain lies."""
-    domain = job.classifier.domain
+    domain = one.classifier.domain
     if not domain.bounded:
         raise InputError(
             "radius: no witness was found and the domain is unbounded; give a limit (the largest ε to prove)"
         )
-    x = job.instance.x.astype(np.float64)
-    return job.norm.size(np.maximum(x - domain.low, domain.high - x))
+    x = one.instance.x.astype(np.float64)
+    return one.norm.size(np.maximum(x - domain.low, domain.high - x))

@@ -1,0 +1,95 @@
+"""Question: what is asked of every input of one classifier, and the decider that answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from radii.decide import Decider
+from radii.models.classifier import Classifier
+from radii.problem import Instance, Radius
+from radii.search import direct, in_batches
+from radii.search.drive import Heard
+from radii.store import ClassifierRecord, InstanceRecord, Unit
+from radii.study.settings import RadiusSettings
+from radii.study.sources import Held, Source
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """One question to one classifier, answered by one decider for any number of inputs; shared by many units.
+
+    `source` is how workers load the classifier.
+    """
+
+    source: Source | Held
+    classifier: Classifier
+    settings: RadiusSettings
+    decider: Decider
+
+    @staticmethod
+    def of(classifier: Classifier, settings: RadiusSettings) -> Question:
+        """The question to a classifier that is loaded; what the decider says it cannot answer is refused."""
+        made = Question(Held(classifier), classifier, settings, settings.decider())
+        made.check()
+        return made
+
+    def check(self) -> None:
+        """Refuses what the decider says it cannot answer, in one line that names verifiers that could."""
+        self.settings.check(self.classifier, self.decider)
+
+    def check_labels(self, instances: Sequence[Instance]) -> None:
+        """Refuses a target that some input cannot have before any work is done."""
+        for label in sorted({instance.label for instance in instances}):
+            self.settings.property.check(self.classifier.classes, label)
+
+    def unit(self, instance: Instance) -> Unit:
+        """The unit of one input: what the store knows its radius by."""
+        net = self.classifier
+        record = ClassifierRecord(
+            fingerprint=net.fingerprint,
+            name=net.name or net.fingerprint,
+            path=net.path or "",
+            metadata={"training": net.card} if net.card else {},
+        )
+        return Unit(
+            classifier=record,
+            instance=InstanceRecord.of(instance),
+            setting=self.settings.setting(self.decider),
+            budget=self.settings.costs(),
+        )
+
+    def radii(
+        self,
+        instances: Sequence[Instance],
+        ended: Callable[[int, Radius], None] | None = None,
+        heard: Heard | None = None,
+    ) -> list[Radius]:
+        """One radius per instance, in order, found in this process: inputs share batches. Nothing is stored.
+
+        `ended` hears of each radius as it ends, by its place; `heard` of every query of a search over a grid.
+        """
+        asked = self.settings
+        if asked.grid is not None:
+            return in_batches(
+                self.classifier,
+                asked.machine,
+                self.decider,
+                instances,
+                asked.budget,
+                property=asked.property,
+                norm=asked.norm,
+                progress=ended,
+                heard=heard,
+            )
+        return direct(
+            self.classifier,
+            self.decider,
+            instances,
+            asked.budget,
+            property=asked.property,
+            norm=asked.norm,
+            tolerance=asked.tolerance,
+            limit=asked.limit,
+            progress=ended,
+        )
