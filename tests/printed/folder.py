@@ -21,6 +21,12 @@ classifiers: [nets/*.onnx]
 data: {source: mnist, root: data/mnist, split: test, indices: "0:12"}
 budget: {seconds: 5}
 """
+GAME = """\
+classifiers: [nets/*.onnx]
+data: {source: mnist, root: data/mnist, split: test, indices: "0:6"}
+epsilon: [0.02, 0.05]
+budget: {seconds: 5}
+"""
 QUERY = """\
 (declare-const X_0 Real)
 (declare-const X_1 Real)
@@ -49,6 +55,7 @@ def prepare(folder: Path) -> None:
     (folder / "costs.csv").write_text("\n".join(",".join("01"[i != j] for j in range(10)) for i in range(10)))
     (folder / "prop_1.vnnlib").write_text(QUERY + "(assert (<= Y_0 Y_1))\n")
     (folder / "study.yaml").write_text(STUDY)
+    (folder / "game.yaml").write_text(GAME)
     for words in (
         "run study.yaml --store study.db --runner serial",
         "radius net.onnx --data mnist5k --index 7 --evidence digit7.evidence",

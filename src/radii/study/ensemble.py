@@ -1,0 +1,166 @@
+"""Runs a game: the members' own radii first, then the joint radii that the double oracle asks for.
+
+Every radius is a unit of the store like those of `radii run`: what is there already is not done again, several
+processes may share the work, and a killed run goes on where it was.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radii.engine.native import Native
+from radii.ensembles.facts import Point, Seen, named
+from radii.ensembles.game import Game, fooled_by
+from radii.ensembles.joint import JointSearch, room
+from radii.ensembles.members import Joint, Merged
+from radii.ensembles.oracle import questions
+from radii.errors import InputError
+from radii.models.classifier import Classifier
+from radii.problem import Classification, Instance, Radius
+from radii.runners import Runner
+from radii.store import Store
+from radii.store.record import Unit
+from radii.study.plan import Plan, PlannedUnit
+from radii.study.question import Question
+from radii.study.run import Finished, Run
+from radii.study.settings import RadiusSettings
+from radii.study.sources import Held, Source
+from radii.study.stop import Stop
+from radii.study.stored import radii_of
+
+GRID = 24  # sizes at which a whole curve is watched while it is narrowed
+AT_ONCE = 16  # joint radii asked for in one round, at least
+Told = Callable[[int, int], None]
+
+
+@dataclass
+class EnsembleRun:
+    """One process's part in the search for a game; `epsilons` are the sizes that count, none means all up to the limit.
+
+    `progress` is called with (radii found, radii asked for so far).
+    """
+
+    members: tuple[Classifier, ...]
+    instances: tuple[Instance, ...]
+    settings: RadiusSettings
+    store: Store
+    runner: Runner | None = None
+    epsilons: tuple[float, ...] = ()
+    stop: Stop = field(default_factory=Stop)
+    retry: bool = False
+    command: str = ""
+    sources: tuple[Source | Held, ...] = ()
+    progress: Told | None = None
+
+    def __post_init__(self) -> None:
+        if self.settings.property != Classification():
+            raise InputError(f"ensemble: expected the property classification, got {self.settings.property}")
+        if self.settings.grid is not None:
+            raise InputError("ensemble: expected search direct, got a search over a grid")
+        if not self.instances:
+            raise InputError("ensemble: expected at least one input, got none")
+        self.points = tuple(Point(len(self.members)) for _ in self.instances)
+        self.units: dict[str, Unit] = {}  # every unit that was asked for
+        self.failures: list[str] = []
+        self.stopped = False
+        self._merged: dict[int, Merged] = {}
+        self._asked, self._found, self._cpu = 0, 0, 0.0
+        self._float = "f8" if all(one.dtype == np.float64 for one in self.members) else "f4"
+
+    def run(self) -> Game:
+        """The game, as far as the budgets go; what is known when a stop comes is a game too."""
+        for point, instance in zip(self.points, self.instances):
+            self._see(point, instance, instance.x)
+        decider = self.settings.decider()
+        if not isinstance(decider, Native):
+            raise InputError(f"ensemble: expected verifier native, got {decider.identity}")
+        held = self.sources or tuple(Held(one) for one in self.members)
+        singles = [Question(source, one, self.settings, decider) for source, one in zip(held, self.members)]
+        for question in singles:
+            question.check()
+            question.check_labels(self.instances)
+        everyone = [(place, 1 << c) for c in range(len(self.members)) for place in range(len(self.instances))]
+        self._ask(everyone, {1 << c: question for c, question in enumerate(singles)}, decider)
+        complete = False
+        while not self.stopped:
+            wanted = questions(self.points, self._sizes(), self.settings.tolerance)
+            if not wanted:
+                complete = True
+                break
+            room = max(AT_ONCE, 2 * self.runner.workers if self.runner is not None else 0)
+            self._ask([(one.point, one.mask) for one in wanted[:room]], {}, decider)
+        return Game(
+            self.members,
+            self.instances,
+            self.points,
+            self.settings.norm,
+            self.settings.limit,
+            complete,
+            self._found,
+            self._cpu,
+        )
+
+    def _sizes(self) -> Sequence[float]:
+        """The sizes at which the value is narrowed now."""
+        if self.epsilons:
+            return self.epsilons
+        limit = self.settings.limit
+        top = max([*(step for point in self.points for step in point.steps()), 0.0]) if limit is None else limit
+        # Without a limit sets that take more than every radius so far count too.
+        return [top * (k + 0.5) / GRID for k in range(GRID)] + ([] if limit is not None else [2.0 * top, 1e3 * top])
+
+    def _ask(self, wanted: Sequence[tuple[int, int]], known: dict[int, Question], native: Native) -> None:
+        """Finds the joint radii of (point, set) and takes note of them."""
+        planned: dict[tuple[int, int], PlannedUnit] = {}
+        for place, mask in wanted:
+            question = known.get(mask) or self._question(mask, self.points[place].floor(mask), native)
+            instance = self.instances[place]
+            planned[place, mask] = PlannedUnit(question.unit(instance), question, instance)
+        units = {unit.key: unit for unit in planned.values()}
+        self.units |= {key: unit.record for key, unit in units.items()}
+        plan = Plan("", list(units.values()), {}, self.settings.seed)
+        run = Run(plan, self.store, self.runner, self.stop, self.retry, self.command, listen=self._tell)
+        self._asked += len(units)
+        self._found += len(units) - run.prepare()
+        summary = run.run()
+        self.stopped = summary.stopped
+        self.failures += [f"input {one.unit.instance.index}: {one.failure}" for one in summary.failures]
+        found = radii_of(self.store, list(units))
+        self._cpu += sum(radius.cost.cpu_seconds for radius in found.values())
+        for (place, mask), unit in planned.items():
+            if unit.key in found:
+                self._note(place, mask, found[unit.key])
+
+    def _question(self, mask: int, floor: float, native: Native) -> Question:
+        if mask not in self._merged:
+            self._merged[mask] = Merged.of([self.members[c] for c in named(mask)])
+        merged = self._merged[mask]
+        search = JointSearch(native, floor)
+        settings = replace(self.settings, property=Joint(len(merged.members)), verifier=search)
+        return Question(Held(merged), merged, settings, search)
+
+    def _note(self, place: int, mask: int, radius: Radius) -> None:
+        point, instance = self.points[place], self.instances[place]
+        point.asked[mask] = radius
+        if radius.witness is not None:
+            self._see(point, instance, radius.witness.x)
+        if not radius.misclassified and radius.lower is not None:
+            everywhere = radius.lower >= room(self.members[0], instance, self.settings.norm)
+            point.prove(mask, math.inf if everywhere else radius.lower)
+
+    def _see(self, point: Point, instance: Instance, x: NDArray[np.floating[Any]]) -> None:
+        value = np.asarray(x).astype(self._float).reshape(instance.x.shape)
+        fooled = fooled_by(self.members, instance, value)
+        if fooled:
+            point.see(Seen(fooled, self.settings.norm.distance(value, instance.x), value))
+
+    def _tell(self, one: Finished) -> None:
+        self._found += 1
+        if self.progress is not None:
+            self.progress(self._found, self._asked)

@@ -1,0 +1,106 @@
+"""Study files of ensembles: classifiers, data, norm, sizes or levels, and the method that answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from radii._check import SEEDS, number
+from radii._check import epsilon as check_epsilon
+from radii._yaml import read_yaml
+from radii.decide import Budget
+from radii.ensembles.members import check_members
+from radii.errors import InputError
+from radii.models.classifier import Classifier
+from radii.problem import Instance, Norm
+from radii.study.file import (
+    BudgetPart,
+    ClassifierPart,
+    DataPart,
+    Part,
+    SearchPart,
+    as_method,
+    as_path,
+    as_source,
+    parsed,
+)
+from radii.study.patterns import Tell
+from radii.study.settings import RadiusSettings
+from radii.study.sources import Source, classifiers, inputs, settled
+
+
+def _sizes(value: Any) -> list[float]:
+    given = value if isinstance(value, (list, tuple)) else [value]
+    return [check_epsilon(one) for one in given]
+
+
+def _levels(value: Any) -> list[float]:
+    given = value if isinstance(value, (list, tuple)) else [value]
+    found = [number(one, "alpha", low=0.0, high=1.0) for one in given]
+    if not all(found):
+        raise InputError("alpha: expected values above 0 and at most 1, got 0")
+    return found
+
+
+class EnsembleFile(Part):
+    """A game: an ensemble and a data set; `epsilon` lists the sizes that count, none means every one up to a limit."""
+
+    where = "ensemble"
+    name: str = Field(min_length=1)
+    classifiers: list[Annotated[ClassifierPart, BeforeValidator(as_path)]] = Field(min_length=1)
+    data: Annotated[DataPart, BeforeValidator(as_source)]
+    norm: str = "linf"
+    epsilon: Annotated[list[float], BeforeValidator(_sizes)] = Field(default_factory=list)
+    alpha: Annotated[list[float], BeforeValidator(_levels)] = Field(default_factory=list)
+    method: Literal["decomposed"] = "decomposed"
+    search: Annotated[SearchPart, BeforeValidator(as_method)] = SearchPart()
+    budget: BudgetPart = BudgetPart()
+    seed: int = Field(default=0, ge=0, le=SEEDS)
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.search.method != "direct":
+            raise InputError(f"ensemble: expected search direct, got {self.search.method}")
+        return self
+
+    def settings(self) -> RadiusSettings:
+        """What is asked of every set of members."""
+        limit = self.search.limit
+        if limit is None and self.epsilon:
+            limit = max(self.epsilon) or None
+        return RadiusSettings(
+            norm=Norm.of(self.norm),
+            budget=Budget(**self.budget.values()),
+            tolerance=self.search.tolerance or 0.002,
+            limit=limit,
+            seed=self.seed,
+        )
+
+
+def read_ensemble(path: str | Path) -> EnsembleFile:
+    """The ensemble study in a YAML file; what is wrong with it is said in one line with the file's name."""
+    file = Path(path)
+    body = read_yaml(file, "an ensemble study with classifiers and data")
+    if "classifiers" in body and not isinstance(body["classifiers"], list):
+        body = {**body, "classifiers": [body["classifiers"]]}
+    return parsed(EnsembleFile, body, str(file), file.stem)
+
+
+def resolved(
+    said: EnsembleFile, base: Path, tell: Tell | None = None
+) -> tuple[tuple[Source, ...], tuple[Classifier, ...], tuple[Instance, ...]]:
+    """The members with how to load them again, and the inputs; nothing is computed yet."""
+    found = list(classifiers(said.classifiers, base, tell, twice=True))
+    members = check_members([classifier for _, classifier in found])
+    data = inputs(settled(said.data, base), said.seed)
+    for one in members:
+        one.check_inputs(data.x, data.y)
+    instances = tuple(data.instances)
+    if said.data.only == "correct":
+        right = [all(int(one.predict(i.x)) == i.label for one in members) for i in instances]
+        instances = tuple(i for i, good in zip(instances, right) if good)
+    if not instances:
+        raise InputError(f"data: expected at least one input, got none ({said.data.source})")
+    return tuple(source for source, _ in found), members, instances
