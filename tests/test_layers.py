@@ -17,11 +17,13 @@ LEVELS: dict[str, int] = {
     "_memory": 0,
     "_yaml": 0,
     "_html": 0,
+    "_torch": 0,
+    "_cpu": 0,
     "problem": 0,
     "runners": 1,
     "stats": 1,
     "decide": 1,
-    "question": 1,
+    "logit_query": 1,
     "models": 1,
     "data": 1,
     "formats": 1,
@@ -55,8 +57,8 @@ SIDEWAYS = {
     ("problem", "_check"),
     ("problem", "_html"),
     ("decide", "models"),
-    ("question", "decide"),
-    ("question", "models"),
+    ("logit_query", "decide"),
+    ("logit_query", "models"),
     ("data", "models"),
     ("models", "zoo"),
 }
@@ -124,6 +126,11 @@ def test_no_two_parts_import_each_other() -> None:
     assert not sorted((a, b) for a, b in arrows if a < b and (b, a) in arrows)
 
 
+def test_training_knows_nothing_of_the_engine() -> None:
+    """What a network is trained with must not be what it is judged by."""
+    assert {target for part, target, _, _ in EDGES if part == "train"}.isdisjoint({"engine", "verifiers", "search"})
+
+
 def test_the_walk_sees_imports() -> None:
     """The test above would pass on an empty list: these arrows are known to exist."""
     arrows = {(part, target) for part, target, _, _ in EDGES}
@@ -149,6 +156,31 @@ def test_light_parts_stay_light(part: str, banned: set[str]) -> None:
                 names = [node.module]
             wrong += [f"{path.relative_to(ROOT)}: {name}" for name in names if name.split(".")[0] in banned]
     assert not wrong
+
+
+# Classes that derive from torch's, and what builds them: imported when they are used.
+AT_ONCE = {
+    "testing/_nearest.py",
+    "attacks/leaky_gate.py",
+    "models/blocks.py",
+    "models/from_torch.py",
+    "models/module.py",
+    "models/zoo.py",
+    "train/from_torch.py",
+}
+
+
+def test_torch_and_scipy_are_loaded_when_they_are_used() -> None:
+    """An import of torch costs seconds before anything was asked; `import scipy` loads its parts on first use."""
+    wrong = []
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [f"{node.module}."] if isinstance(node, ast.ImportFrom) else []
+            if any(name.split(".")[0] == "torch" or name.startswith("scipy.") for name in names):
+                wrong.append(str(path.relative_to(ROOT)))
+    hint = "use `from radii._torch import Tensor, torch`, and `import scipy` with scipy.stats and the like"
+    assert set(wrong) - AT_ONCE == set(), hint
 
 
 def test_no_file_outgrows_a_reader() -> None:

@@ -12,7 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from radii.api import distribution, load_classifier, load_dataset, measures, radius, reach
+    from radii.api import distribution, ensemble, load_classifier, load_dataset, measures, radius, reach
     from radii.data import Dataset
     from radii.decide import Budget, replay
     from radii.errors import InputError, RadiiError
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     )
     from radii.report.distribution import Distribution
     from radii.stats import Guarantee
+    from radii.train.run import train
 
 __version__ = "0.1.0"
 
@@ -68,22 +69,27 @@ __all__ = [
     "Witness",
     "__version__",
     "distribution",
+    "ensemble",
     "load_classifier",
     "load_dataset",
     "measures",
     "radius",
     "reach",
     "replay",
+    "train",
 ]
 
 _HOME = {
-    **dict.fromkeys(("distribution", "load_classifier", "load_dataset", "measures", "radius", "reach"), "radii.api"),
+    **dict.fromkeys(
+        ("distribution", "ensemble", "load_classifier", "load_dataset", "measures", "radius", "reach"), "radii.api"
+    ),
     **dict.fromkeys(("Budget", "replay"), "radii.decide"),
     **dict.fromkeys(("InputError", "RadiiError"), "radii.errors"),
     "Classifier": "radii.models.classifier",
     "Dataset": "radii.data",
     "Distribution": "radii.report.distribution",
     "Guarantee": "radii.stats",
+    "train": "radii.train.run",
 }
 
 
@@ -92,8 +98,8 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'radii' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOME.get(name, "radii.problem")), name)
-    globals()[name] = value
-    return value
+    # Loading radii.train.run has put the package radii.train here, which is called as the function of its name.
+    return globals().setdefault(name, value)
 
 
 def __dir__() -> list[str]:

@@ -21,7 +21,7 @@ from radii._check import epsilon as check_epsilon
 from radii._check import number, whole
 from radii.data import Dataset
 from radii.data import load_dataset as load_dataset
-from radii.decide import Budget, Decider
+from radii.decide import Budget
 from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.models.load import load_classifier as load_classifier
@@ -29,12 +29,14 @@ from radii.problem import Instance, Norm, Property, Radius, Reach
 from radii.problem.property import known_property, measured
 from radii.report.distribution import Distribution
 from radii.runners import ProcessRunner, Runner
-from radii.store import Store, open_store
-from radii.study.ask import Ask, Options
-from radii.study.measure import Measurement
 from radii.study.progress import shown
+from radii.study.question import Question
+from radii.study.settings import Options, RadiusSettings
+from radii.study.stored import stored_radii
 
 if TYPE_CHECKING:
+    from radii.ensembles.game import Game
+    from radii.store import Store
     from radii.study.measures import Measures
 
 Progress = Callable[[int, int, Radius], None]
@@ -50,7 +52,9 @@ def radius(net: Any, x: Any, y: int, **options: Unpack[Options]) -> Radius:
     values = np.asarray(x, dtype=np.float32)
     classifier.check_inputs(values, [y])
     instance = Instance(values.reshape(classifier.input_shape), y)
-    return measurement(classifier, **options).radii([instance])[0]
+    asked = question(classifier, **options)
+    asked.check_labels([instance])
+    return asked.radii([instance])[0]
 
 
 def reach(
@@ -175,19 +179,68 @@ def distribution(
     `workers` are processes of this machine, `runner` one of `radii.runners` (it stays open); without either all happens
     in this process. Several processes that share a store share the work, as with `radii run`.
     """
+    from radii.store import Store, open_store
+
     if workers is not None and runner is not None:
         raise InputError("workers: expected it without runner, which has its own; leave one out")
     classifier, chosen = load_classifier(net), dataset(data)
     classifier.check_inputs(chosen.x, chosen.y)
-    work = measurement(classifier, **options)
+    asked = question(classifier, **options)
     instances = chosen.instances
     # A store that was given open stays open, and so does the one in memory, which the report is made from.
     kept = open_store(":memory:") if store is None else store
     opening = nullcontext(kept) if isinstance(kept, Store) else open_store(kept)
     with opening as opened, shown(progress, len(chosen), classifier.name) as tell, pool(workers, runner) as chosen_one:
-        found = work.kept(instances, opened, tell, chosen_one)
-    keys = [work.unit(instance).key for instance in instances]
+        found = stored_radii(asked, instances, opened, tell, chosen_one)
+    keys = [asked.unit(instance).key for instance in instances]
     return replace(gathered(chosen, found, classifier.name, keys), source=kept)
+
+
+def ensemble(
+    classifiers: Sequence[Any],
+    data: Any,
+    *,
+    epsilons: float | str | Sequence[float | str] | None = None,
+    store: str | Path | Store | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    workers: int | None = None,
+    runner: Runner | None = None,
+    **options: Unpack[Options],
+) -> Game:
+    """An ensemble against randomised attacks: value, attack, mix and radius as a `Game`, for every ε at once.
+
+    The members' radii and the joint radii that matter are searched, each within `seconds` of CPU time; the other
+    options are those of `radius`. With `epsilons` only these sizes count and nothing is searched beyond the largest.
+    `progress` is called with (radii found, radii asked for so far); `store`, `workers` and `runner` are as for
+    `distribution`.
+
+    >>> import radii
+    >>> nets = [radii.load_classifier(f"zoo:mnist5k-{name}") for name in ("standard", "adversarial")]
+    >>> data = radii.load_dataset("mnist5k", split="test")[:4]
+    >>> game = radii.ensemble(nets, data, epsilons=0.03, seconds=2)
+    >>> low, high = game.value(0.03)
+    >>> low <= high, len(game.attack(0.03).probabilities) <= 2, round(sum(game.mix(0.03).weights), 9)
+    (True, True, 1.0)
+    """
+    from radii.ensembles.members import check_members
+    from radii.store import Store, open_store
+    from radii.study.ensemble import EnsembleRun
+
+    if workers is not None and runner is not None:
+        raise InputError("workers: expected it without runner, which has its own; leave one out")
+    members, chosen = check_members([load_classifier(one) for one in classifiers]), dataset(data)
+    for one in members:
+        one.check_inputs(chosen.x, chosen.y)
+    if isinstance(epsilons, (int, float, str)):
+        epsilons = (epsilons,)
+    sizes = tuple(check_epsilon(one) for one in epsilons or ())
+    settings = RadiusSettings.of(options)
+    if sizes and settings.limit is None:
+        settings = replace(settings, limit=max(sizes) or None)
+    opening = nullcontext(store) if isinstance(store, Store) else open_store(":memory:" if store is None else store)
+    with opening as opened, pool(workers, runner) as chosen_one:
+        run = EnsembleRun(members, tuple(chosen.instances), settings, opened, chosen_one, sizes, progress=progress)
+        return run.run()
 
 
 @contextmanager
@@ -231,12 +284,6 @@ def gathered(data: Dataset, radii: Sequence[Radius], name: str, keys: Sequence[s
     )
 
 
-def measurement(classifier: Classifier, **options: Unpack[Options]) -> Measurement:
-    """What measures any number of inputs of one classifier; the options are those of `radius`."""
-    ask = Ask.of(options)
-    return Measurement(classifier, ask, decider(ask))
-
-
-def decider(ask: Ask) -> Decider:
-    """The verifier that was asked for, by its name or as it is; one that is made by name gets the seed."""
-    return ask.decider()
+def question(classifier: Classifier, **options: Unpack[Options]) -> Question:
+    """What is asked of any number of inputs of one classifier; the options are those of `radius`."""
+    return Question.of(classifier, RadiusSettings.of(options))

@@ -1,0 +1,208 @@
+"""Recipes: what a YAML file may say about a training run, checked before anything is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from radii._check import SEEDS, brief, nearest, number
+from radii._yaml import read_yaml
+from radii.errors import InputError
+
+SHIPPED = "radii.train.recipes"
+
+
+def _above(name: str, low: float = 0.0, high: float = float("inf"), strict: bool = True) -> BeforeValidator:
+    return BeforeValidator(
+        lambda value: None if value is None else number(value, name, low=low, high=high, strict=strict)
+    )
+
+
+def _mapping(key: str) -> BeforeValidator:
+    return BeforeValidator(lambda value: {key: value} if isinstance(value, str) else value)
+
+
+class _Part(BaseModel):
+    """A part of a recipe; a key that it does not know is refused with the nearest one."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    where: ClassVar[str] = "recipe"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            for key in value:
+                if key not in cls.model_fields:
+                    known = tuple(cls.model_fields)
+                    hint = nearest(str(key), known)
+                    raise InputError(
+                        f"{cls.where}: expected keys among {', '.join(known)}, got {brief(str(key))}{hint}"
+                    )
+        return value
+
+
+class ArchitecturePart(_Part):
+    """A name such as convSmall, dense:256x2 or cnn7:8, and what is put into it."""
+
+    where: ClassVar[str] = "architecture"
+    name: str
+    batch_norm: bool = False
+    initialisation: Literal["torch", "ibp"] = "torch"
+
+
+class DataPart(_Part):
+    """The data set; `classes` keeps some, numbered anew; `validation` is the share of training inputs held out."""
+
+    where: ClassVar[str] = "data"
+    source: str
+    root: str | None = None
+    classes: tuple[int, ...] = ()
+    first: int | None = Field(default=None, ge=1)
+    validation: Annotated[float, _above("data validation", high=0.5)] = 0.05
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
+class OptimiserPart(_Part):
+    """Gradient descent: `clip` is the largest norm of a step's gradient, `l1` the weight of all weights' sizes."""
+
+    where: ClassVar[str] = "optimiser"
+    name: Literal["adam", "sgd"] = "adam"
+    learning_rate: Annotated[float, _above("learning_rate")] = 1e-3
+    momentum: Annotated[float, _above("momentum", high=1.0, strict=False)] = 0.9
+    weight_decay: Annotated[float, _above("weight_decay", strict=False)] = 0.0
+    l1: Annotated[float, _above("l1", strict=False)] = 0.0
+    clip: Annotated[float | None, _above("clip")] = None
+
+
+class SchedulePart(_Part):
+    """How the learning rate falls, and over which epochs ε grows from 0 to its full size.
+
+    `at` multiplies the rate by `factor` at these epochs, `every` does so every so many; "cosine" lets it fall to 0.
+    """
+
+    where: ClassVar[str] = "schedule"
+    at: tuple[int, ...] = ()
+    every: int | None = Field(default=None, ge=1)
+    factor: Annotated[float, _above("factor", high=1.0)] = 0.2
+    cosine: bool = False
+    ramp: tuple[Annotated[float, _above("ramp", strict=False)], Annotated[float, _above("ramp", strict=False)]] = (0, 0)
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.ramp[1] < self.ramp[0]:
+            raise InputError(f"schedule: expected a ramp from an epoch to a later one, got {list(self.ramp)}")
+        if sum((bool(self.at), self.every is not None, self.cosine)) > 1:
+            raise InputError("schedule: expected one of at, every and cosine, got more; leave the others out")
+        return self
+
+
+class EvaluationPart(_Part):
+    """What is measured after each epoch, on held-out inputs, and at which ε (the method's own unless given)."""
+
+    where: ClassVar[str] = "evaluation"
+    epsilon: Annotated[float | None, _above("evaluation epsilon", strict=False)] = None
+    inputs: int = Field(default=1000, ge=1)
+    steps: int = Field(default=20, ge=1)
+
+
+class BalancePart(_Part):
+    """Weights and sizes of ε per class, from the robust errors of the last epoch (see `docs/training.md`)."""
+
+    where: ClassVar[str] = "balance"
+    name: Literal["kl", "similarity", "fixed"] = "kl"
+    temperature: Annotated[float, _above("temperature")] = 0.5
+    strength: Annotated[float, _above("strength")] = 1.0
+    clamp: tuple[Annotated[float, _above("clamp")], Annotated[float, _above("clamp")]] = (0.5, 2.0)
+    epsilon: bool = False
+    after: int = Field(default=1, ge=0)
+    weights: tuple[float, ...] = ()
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.clamp[0] > 1 or self.clamp[1] < 1:
+            raise InputError(f"balance: expected a clamp around 1, got {list(self.clamp)}")
+        if (self.name == "fixed") != bool(self.weights):
+            raise InputError("balance: expected weights, one per class, for the name fixed and for no other")
+        return self
+
+
+class PrunePart(_Part):
+    """Iterative magnitude pruning: `share` of the weights end at 0, in so many iterations of pruning and training."""
+
+    where: ClassVar[str] = "prune"
+    share: Annotated[float, _above("prune share", high=1.0)]
+    iterations: int = Field(default=1, ge=1, le=100)
+    rewind: int = Field(default=0, ge=0)
+    scope: Literal["global", "layer"] = "global"
+
+
+class Recipe(_Part):
+    """A whole run: architecture × data × method × optimiser × schedule × seed."""
+
+    name: str = Field(min_length=1, pattern=r"^[^/\\]+$")
+    about: str = ""
+    architecture: Annotated[ArchitecturePart, _mapping("name")]
+    data: Annotated[DataPart, _mapping("source")]
+    method: Annotated[dict[str, Any], _mapping("name")] = Field(default_factory=lambda: {"name": "standard"})
+    optimiser: Annotated[OptimiserPart, _mapping("name")] = OptimiserPart()
+    schedule: SchedulePart = SchedulePart()
+    evaluation: EvaluationPart = EvaluationPart()
+    balance: Annotated[BalancePart | None, _mapping("name")] = None
+    prune: PrunePart | None = None
+    search: dict[str, Any] | None = None  # what `radii train --search` tries, by dotted keys
+    grid: dict[str, list[Any]] | None = None  # a network for every combination of these values, by dotted keys
+    epochs: int = Field(default=10, ge=1)
+    batch: int = Field(default=128, ge=2)
+    keep: Literal["best", "last"] = "best"
+    seed: int = Field(default=0, ge=0, le=SEEDS)
+    threads: int = Field(default=1, ge=1)
+    output: str | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.prune is not None and self.prune.rewind >= self.epochs:
+            raise InputError(f"prune: expected to rewind to an epoch before {self.epochs}, got {self.prune.rewind}")
+        return self
+
+
+def read_recipe(what: str | Path, **changes: Any) -> Recipe:
+    """The recipe in a YAML file, or the one of this name that ships with radii; `changes` replace its keys."""
+    file = Path(what)
+    if str(what) in shipped():
+        file = Path(str(files(SHIPPED).joinpath(f"{what}.yaml")))
+    elif not file.suffix and not file.exists():
+        known = shipped()
+        raise InputError(
+            f"recipe: expected a YAML file or a name that 'radii train --list' shows, got {str(what)!r}"
+            f"{nearest(str(what), known)}"
+        )
+    body = read_yaml(file, "a recipe with architecture, data and method")
+    return parse_recipe({**body, **changes}, str(what), file.stem)
+
+
+def parse_recipe(body: Mapping[str, Any], where: str = "recipe", name: str = "network") -> Recipe:
+    """The recipe that a mapping says; `name` is used when it gives none."""
+    from radii.train.methods.base import make
+
+    try:
+        found = Recipe.model_validate({"name": name, **body})
+        make(found.method)
+        return found
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(piece) for piece in first["loc"] if not str(piece).startswith("function-"))
+        got = "nothing" if first["type"] == "missing" else brief(first["input"])
+        text = "a value" if first["type"] == "missing" else str(first["msg"]).removeprefix("Input should be ")
+        raise InputError(f"{where}: {place}: expected {text[:1].lower()}{text[1:]}, got {got}") from None
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+
+
+def shipped() -> list[str]:
+    """The names of the recipes that come with radii, in order."""
+    return sorted(item.name.removesuffix(".yaml") for item in files(SHIPPED).iterdir() if item.name.endswith(".yaml"))
