@@ -1,12 +1,15 @@
 """Budgets: CPU seconds asked for and used per input, from Python with all torch threads and from the command line.
 
-    python benchmarks/bench_budget.py [--quick] [--images N] [--seconds S...] [--network NAME...] [--data FOLDER]
+    python benchmarks/bench_budget.py [--quick] [--images N] [--seconds S...] [--network NAME...] [--output FILE]
+                                      [--data FOLDER]
 
-For each network the first images that it classifies correctly, each with every budget. Both ways the real process is
+For each network the first images that it classifies correctly, each with every budget; the networks are ones whose
+radii are not closed within it, so that the budget is what ends the search. Both ways the real process is
 asked: a fresh Python process that calls `radii.distribution`, with as many torch threads as there are cores, and
 `radii radius`. "used" is the most that any image was charged; it may exceed what was asked for by 10 % and 0.2 s.
-"process" is what the whole process took beyond what it charged: loading, compiling, lowering. Ends with 1 when a budget
-was exceeded or an image has no lower end.
+"process" is what the whole process took beyond what it charged: loading, compiling, lowering. With --output every row
+is kept as it ends, and a run that was stopped goes on from there. Ends with 1 when a budget was exceeded or an image
+has no lower end.
 """
 
 from __future__ import annotations
@@ -20,9 +23,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from common import DATA, ROOT, correct, markdown
+from common import DATA, ROOT, correct, keep, markdown
 
-NETWORKS = ("mnist-net_256x2", "mnist_relu_9_100", "convSmallRELU__DiffAI")
+NETWORKS = ("mnist-net_256x4", "mnist_relu_6_200", "convSmallRELU__Point")
 SECONDS = (0.5, 1.0, 5.0, 20.0)
 FREE = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # what would limit torch's threads
 
@@ -32,7 +35,7 @@ import radii
 network, root, indices, seconds = json.loads(sys.argv[1])
 net, data = radii.load_classifier(network), radii.load_dataset("mnist", split="train", root=root)
 frame = radii.distribution(net, data[indices], seconds=seconds, progress=False).to_frame()
-print(frame[["lower", "cpu_seconds", "wall_seconds"]].to_json(orient="records"))
+print(frame[["lower", "status", "cpu_seconds"]].to_json(orient="records"))
 """
 
 
@@ -43,26 +46,42 @@ def main() -> int:
     parser.add_argument("--images", type=int, help="per network")
     parser.add_argument("--seconds", type=float, nargs="+", help="budgets")
     parser.add_argument("--network", nargs="+", default=NETWORKS)
+    parser.add_argument("--output", type=Path, help="JSON file of the rows")
     parser.add_argument("--data", type=Path, default=DATA)
     options = parser.parse_args()
     images = options.images or (2 if options.quick else 3)
     budgets = options.seconds or (SECONDS[:2] if options.quick else SECONDS)
+    known = keep(options.output, "rows", {})["rows"] if options.output else {}
     lines, kept = [], True
     for name in options.network:
         indices = [instance.index for instance in correct(options.data, name, images)]
         for seconds in budgets:
             for way, ask in (("Python", by_python), ("CLI", by_command)):
-                rows, process = ask(options.data, name, indices, seconds)
-                used = [float(row["cpu_seconds"]) for row in rows]
-                ends = sum(row["lower"] is not None for row in rows)
-                kept &= max(used) <= 1.1 * seconds + 0.2 and ends == len(rows)
-                figures = [f"{max(used):.2f}", f"{sum(used) / len(used):.2f}", f"{ends} of {len(rows)}"]
-                lines.append([name, way, f"{seconds:g}", *figures, f"{process - sum(used):.1f}"])
-                print(" ".join(lines[-1]), file=sys.stderr)
-    print(
-        markdown(["network", "by", "asked (s)", "used, most (s)", "used, mean (s)", "lower ends", "process (s)"], lines)
-    )
+                key = f"{name} {seconds:g} s, images {indices}, {way}"
+                if key not in known:
+                    rows, process = ask(options.data, name, indices, seconds)
+                    known[key] = {
+                        "process": process,
+                        "rows": [[r["lower"], r["status"], r["cpu_seconds"]] for r in rows],
+                    }
+                    if options.output:
+                        keep(options.output, "rows", {key: known[key]})
+                line, good = row(known[key]["rows"], known[key]["process"], seconds)
+                kept &= good
+                lines.append([name, way, f"{seconds:g}", *line])
+                print(" ".join(lines[-1]), file=sys.stderr, flush=True)
+    header = ["network", "by", "asked (s)", "used, most (s)", "used, mean (s)", "closed", "lower ends", "process (s)"]
+    print(markdown(header, lines))
     return 0 if kept else 1
+
+
+def row(images: list[list[Any]], process: float, seconds: float) -> tuple[list[str], bool]:
+    """The figures of one line, and whether the budget was kept."""
+    used = [float(cpu) for _, _, cpu in images]
+    closed, ends = (sum(status == "closed" for _, status, _ in images), sum(low is not None for low, _, _ in images))
+    figures = [f"{max(used):.2f}", f"{sum(used) / len(used):.2f}", str(closed), f"{ends} of {len(images)}"]
+    good = max(used) <= 1.1 * seconds + 0.2 and ends == len(images)
+    return [*figures, f"{process - sum(used):.1f}"], good
 
 
 def by_python(data: Path, name: str, indices: list[int], seconds: float) -> tuple[list[dict[str, Any]], float]:

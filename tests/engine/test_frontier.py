@@ -85,6 +85,12 @@ def test_nothing_is_known_before_a_pass_comes_near() -> None:
     assert nodes > FIRST
 
 
+def test_there_is_no_leap_once_the_budget_is_used_up() -> None:
+    frontier = Frontier()
+    frontier.tell(1.1, True, FIRST, 0.05, (LAYERS, LAYERS), 1.1)
+    assert frontier.leap(1.1, 2.0, -0.001) is None
+
+
 def test_a_pass_that_fails_tells_where_the_frontier_is() -> None:
     frontier = Frontier()
     frontier.tell(1.0, True, FIRST, 0.05, (2, LAYERS), 1.0)

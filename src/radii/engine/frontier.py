@@ -53,7 +53,7 @@ class Frontier:
     def leap(self, lower: float, top: float, left: float) -> tuple[float, float] | None:
         """The next goal and the nodes per neuron for it; None where nothing is known, or too little is left."""
         rule = self.rule
-        if not self.near:
+        if not self.near or left <= 0:  # the clock runs on between a pass and the question
             return None
         between = top if self.missed is None else min(top, 0.5 * (lower + self.missed))
         if self.missed is not None and self.whole and self.missed - lower > rule.close * self.missed:
