@@ -11,7 +11,7 @@ import pytest
 from tests.test_layers import LEVELS, ROOT, parts
 
 HOME = Path(__file__).parents[1]
-OTHERS = ("README.md", "CONTRIBUTING.md", "benchmarks/README.md")
+OTHERS = ("README.md", "CONTRIBUTING.md", "benchmarks/README.md", "studies/README.md")
 PAGES = [*sorted((HOME / "docs").rglob("*.md")), *(HOME / name for name in OTHERS)]
 
 

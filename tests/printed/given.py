@@ -15,6 +15,7 @@ ELSEWHERE = {
     "radii datasets fetch mnist --root data": "downloads: tests/data/test_fetch.py does so from a local server",
     "radii datasets fetch mnist --root data/mnist": "downloads: tests/data/test_fetch.py does so from a local server",
     "python benchmarks/fuzz.py --radii 20000 --specs 5000": "takes hours; its tests run a few cases",
+    "python studies/001/record.py check": "needs the published tables: tests/studies/test_record.py runs it",
     "python benchmarks/fuzz.py --show radius:17": "needs the run above",
     "python benchmarks/bench_stats_levels.py --what levels --sizes 20,100 --runs 2000": "takes an hour",
     "python benchmarks/bench_stats_levels.py --what coverage --sizes 20,100 --runs 2000": "takes an hour",
