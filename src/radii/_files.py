@@ -45,7 +45,12 @@ def regular(path: Path, kind: str, fail: Fail) -> Iterator[tuple[BinaryIO, int]]
         got = next((name for test, name in _KINDS if test(found.st_mode)), "something else")
         raise fail(f"expected {kind}, got {got}" + ("" if got == "a folder" else "; write its content to a file"))
     with open(number, "rb") as stream:
-        yield stream, found.st_size
+        try:
+            yield stream, found.st_size
+        except OSError as error:
+            if error.errno is None:  # a reader's own error, not the system's
+                raise
+            raise fail(f"expected {kind}, got {_trouble(error)}") from None
 
 
 @contextmanager

@@ -29,6 +29,14 @@ def free_memory() -> int:
     return max(0, free)
 
 
+def out_of_memory(error: BaseException) -> bool:
+    """Whether the system gave no more memory: Python's own error, or torch's, which is a RuntimeError."""
+    said = str(error).lower()
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and ("alloc" in said or "out of memory" in said)
+    )
+
+
 def must_fit(size: int, what: str, fail: Callable[[str], InputError]) -> None:
     """Refuse what is larger than the free memory: the system would end the process, or others, in the middle."""
     free = free_memory()

@@ -135,3 +135,18 @@ def test_a_kernel_that_cannot_be_kept_is_compiled_all_the_same(monkeypatch):
 
     monkeypatch.setattr(_cut_kernel.numba, "njit", nowhere)
     assert _cut_kernel.compiled(lambda x: x + 1)(2) == 3
+
+
+@pytest.mark.parametrize("error", ["ImportError", "OSError", "MemoryError"])
+def test_numba_that_cannot_be_loaded_is_done_without(error, tmp_path):
+    """numba made for another numpy, or too little memory for its compiler: the slower way gives the bounds."""
+    (tmp_path / "numba.py").write_text(f"raise {error}('as the test wants it')")
+    code = (
+        "import torch; from radii.bounds.cuts import lowest_under_cut;"
+        "one = torch.ones(1); row = torch.ones(1, 1);"
+        "print(float(lowest_under_cut(row[None], row, row, -one, one, one)) <= 1.0)"
+    )
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": path})
+    assert done.stdout == "True\n"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pickle
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -232,6 +234,35 @@ def test_data_that_changed_since_is_not_checked(tmp_path: Path, capfd: Capture) 
     found = checked(capfd, path.with_suffix(".db"), 3)
     assert len(found["unchecked"]) == 6
     assert "expected the input that the store speaks of" in found["unchecked"][0]["message"]
+
+
+def test_paths_of_a_foreign_store(store: Path, forge: Forge, tmp_path: Path, capfd: Capture) -> None:
+    """A store names files to open: that waits for nothing, runs nothing and tells nothing of what is in them."""
+    pipe, secret, ran = tmp_path / "pipe", tmp_path / "secret.csv", tmp_path / "ran"
+    os.mkfifo(pipe)
+    secret.write_text("user,word\nroot,swordfish\n")
+    batches = tmp_path / "cifar-10-batches-py"
+    batches.mkdir()
+
+    class Evil:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return (Path.touch, (ran,))
+
+    (batches / "test_batch").write_bytes(pickle.dumps(Evil()))
+    with sqlite3.connect(store) as database:
+        ((body,),) = database.execute("SELECT body FROM studies").fetchall()
+    database.close()
+    for place in (pipe, "/dev/zero", "/proc/self/mem", secret, batches, "https://example.com/x.npz", tmp_path):
+        text = json.dumps({**json.loads(body), "data": [{"source": str(place)}]})
+        for change in ("classifiers SET path = :path", "studies SET body = :body"):
+            copy = forge(f"UPDATE {change}", path=str(place), body=text)
+            capfd.readouterr()
+            assert run(["check", str(copy)]) == 3
+            out, err = capfd.readouterr()
+            assert "not checked (" in err
+            assert "internal error" not in err
+            assert "swordfish" not in out + err
+    assert not ran.exists()
 
 
 def test_a_grid_search(tmp_path: Path, capfd: Capture) -> None:

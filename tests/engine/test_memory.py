@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import psutil
 import pytest
 import torch
@@ -9,14 +10,17 @@ from tests.bounds.balls import region
 
 from radii import _memory as memory
 from radii._memory import free_memory
+from radii.attacks import nearest
+from radii.attacks.nearest import attack_all
 from radii.bounds.intermediate import bound_root
 from radii.decide import Budget
+from radii.engine import specification
 from radii.engine.budget import Meter
 from radii.engine.condensed import condense, objectives
 from radii.engine.native import Native
 from radii.engine.subproblem import Problem
 from radii.engine.tree import Tree
-from radii.problem import L1, L2, LINF, Classification
+from radii.problem import L1, L2, LINF, Classification, Clause, OutputSpec, Reason, SpecQuery, Verdict
 from radii.testing import exact_radius, random_instance, relu_toy
 
 NODES = Budget(None, nodes=20_000)  # the same steps every time
@@ -94,3 +98,48 @@ def test_radii_are_exact_with_room_for_a_single_node(seed, monkeypatch):
         assert radius.lower <= exact + 1e-9
         assert radius.upper is None or radius.upper >= exact - 1e-6
         assert norm is not LINF or min(exact, 3.0) - radius.lower <= 2e-3
+
+
+TORCH = "[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes."
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError(TORCH)])
+def test_an_attack_that_does_not_fit_goes_on_with_fewer_inputs(error, monkeypatch):
+    """Room for two inputs at a time, and none at all for the third: it has no witness, and the others have theirs."""
+    net = relu_toy(0)
+    inputs = [random_instance(net, seed) for seed in range(6)]
+    expected = attack_all(net, inputs, Classification(), LINF)
+    true, sizes = nearest.minimum_norm, []
+
+    def scarce(classifier, x, *rest):
+        sizes.append(len(x))
+        if len(x) > 2 or any((one == inputs[2].x).all() for one in x):
+            raise error
+        return true(classifier, x, *rest)
+
+    monkeypatch.setattr(nearest, "minimum_norm", scarce)
+    found = attack_all(net, inputs, Classification(), LINF)
+    assert found[2] is None
+    assert max(sizes) == 6
+    assert [one is None for one in found] == [i == 2 or one is None for i, one in enumerate(expected)]
+    result = Native(effort="fast").measure(net, inputs[:3], Classification(), LINF, NODES, tolerance=0.01)
+    assert result[2].lower is not None
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError(TORCH)])
+def test_a_specification_that_does_not_fit_is_unknown(error, monkeypatch):
+    def scarce(*_):
+        raise error
+
+    monkeypatch.setattr(specification, "_prove", scarce)
+    spec = OutputSpec((Clause(np.array([[1.0, 0.0, 0.0]]), np.array([-1e9])),))
+    query = SpecQuery(np.zeros(4), np.ones(4), spec)
+    answer = Native(effort="fast").decide_spec(relu_toy(0), query, NODES)
+    assert (answer.verdict, answer.reason) == (Verdict.UNKNOWN, Reason.MEMORY)
+
+
+def test_other_failures_are_not_taken_for_memory():
+    assert memory.out_of_memory(MemoryError())
+    assert memory.out_of_memory(RuntimeError(TORCH))
+    assert not memory.out_of_memory(RuntimeError("shapes differ"))
+    assert not memory.out_of_memory(ValueError("alloc"))

@@ -7,6 +7,7 @@ import onnxruntime
 import pytest
 import torch
 from onnx import TensorProto, helper, numpy_helper
+from tests.models.build import Model, operators
 
 import radii
 from radii.attacks import BoundaryProjection, Fgsm, MinimumNorm, Pgd
@@ -93,6 +94,26 @@ def test_a_store_of_a_float64_network_is_confirmed(tmp_path):
     assert [record.radius.status for record in records] == [Status.CLOSED, Status.MISCLASSIFIED]
     assert records[0].radius.witness.x.dtype == np.float64
     assert run(["check", str(tmp_path / "study.db")]) == 0
+
+
+@pytest.mark.parametrize(("kind", "limit"), [(np.float64, 1e39), (np.float32, 3.401e38)])
+def test_a_limit_near_the_end_of_float32_binds(kind, limit):
+    """Clip at what looks like "no limit": float64 networks go beyond it, and so do float32 ones over the reals."""
+    model = Model(13, ["N", 1])
+    y = model.node("Clip", model.node("Mul", "x", model.const(kind([[1e37, 2e37]]))), "", model.const(kind(limit)))
+    network = load_classifier(model.bytes(y, helper.np_dtype_to_tensor_dtype(np.dtype(kind))), domain=(0, 1000))
+    tied = float(network.graph(torch.full((1, 1), 900.0, dtype=torch.float64)).diff())
+    assert tied == 0.0
+    radius = radii.radius(network, np.ones(1, dtype=np.float32), 1, seconds=5)
+    assert radius.lower < limit / 1e37
+
+
+def test_no_limit_is_told_by_the_largest_number_of_the_type():
+    for kind in (np.float32, np.float64):
+        model = Model(13, ["N", 2])
+        y = model.node("Clip", "x", model.const(kind(0)), model.const(np.finfo(kind).max))
+        net = load_classifier(model.bytes(y, helper.np_dtype_to_tensor_dtype(np.dtype(kind))))
+        assert operators(net) == ["Relu"]
 
 
 def test_casts_inside_a_network_round_and_are_charged():

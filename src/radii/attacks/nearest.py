@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from radii._memory import out_of_memory
 from radii.attacks.effort import Effort
 from radii.attacks.min_norm import minimum_norm
 from radii.decide import Budget, Decider, witness_at
@@ -51,10 +52,20 @@ def attack_all(
     if right and other is not None:
         found = nearest_witnesses(other, classifier, [instances[i] for i in right], property, norm)
         return [found.pop(0) if state is None else state for state in states]
-    if right:
-        target = getattr(property, "target", None)
-        nearest = minimum_norm(classifier, x[right], labels[right], norm, target, effort, seed, device, seconds)
-        for k, position in enumerate(right):
+    target = getattr(property, "target", None)
+    parts = [right] if right else []
+    while parts:
+        some = parts.pop()
+        end = None if seconds is None else seconds * len(some) / len(right)
+        try:
+            nearest = minimum_norm(classifier, x[some], labels[some], norm, target, effort, seed, device, end)
+        except (MemoryError, RuntimeError) as error:
+            if not out_of_memory(error):
+                raise
+            half = len(some) // 2  # what does not fit together may fit apart; one input that does not has no witness
+            parts += [some[half:], some[:half]] if half else []
+            continue
+        for k, position in enumerate(some):
             if np.isfinite(nearest.distances[k]):
                 query = Query(instances[position], float(nearest.distances[k]), property, norm)
                 states[position] = witness_at(classifier, query, nearest.points[k])

@@ -85,5 +85,8 @@ def _has_kernel(dtype: torch.dtype) -> bool:
         return False
     with uncharged():
         row, one = torch.ones((1, 1), dtype=dtype), torch.ones(1, dtype=dtype)
-        _compiled(row[None], row, row, one, one, one, row.bool())
+        try:
+            _compiled(row[None], row, row, one, one, one, row.bool())
+        except (ImportError, OSError, MemoryError):  # numba for another numpy, or too little memory for its compiler
+            return False
     return True

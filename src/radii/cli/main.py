@@ -16,6 +16,7 @@ import typer
 
 from radii import __version__
 from radii._check import choice
+from radii._memory import out_of_memory
 from radii.cli.console import PARTIAL, Whole
 from radii.errors import InputError, RadiiError, StoreError
 
@@ -149,7 +150,7 @@ def _outcome(error: Exception) -> int:
         return _say(what, BAD_INPUT)
     if isinstance(error, RadiiError):
         return _say(str(error), PARTIAL)
-    if isinstance(error, MemoryError):
+    if out_of_memory(error):
         return _say(f"not enough memory ({error or 'none is left'}); take fewer inputs or workers", PARTIAL)
     kind = type(error).__name__
     return _say(f"internal error ({kind}: {error}); RADII_DEBUG=1 shows where; please report it", PARTIAL)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from radii._memory import out_of_memory
 from radii.decide import Budget, Clock, replay
 from radii.engine.budget import Meter
 from radii.engine.lipschitz import SlopeSearch
@@ -188,8 +189,9 @@ def reach(
 
 def failure(error: Exception) -> tuple[Reason, str]:
     """A failure inside the engine as an answer: what was proven before it stands, nothing else is claimed."""
-    memory = isinstance(error, MemoryError) or "alloc" in str(error).lower()
-    return (Reason.MEMORY, "out of memory") if memory else (Reason.ERROR, f"{type(error).__name__}: {error}")
+    if out_of_memory(error):
+        return Reason.MEMORY, "out of memory"
+    return Reason.ERROR, f"{type(error).__name__}: {error}"
 
 
 def _radius_search(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from radii._memory import out_of_memory
 from radii._torch import Tensor, torch
 from radii.bounds.bound import bound
 from radii.bounds.intermediate import Root, bound_root
@@ -43,7 +44,9 @@ def decide_spec(
     hunt = Hunt(question, goals(classifier, query.spec), seed, tuning)
     try:
         reason = None if hunt.run() else _prove(question, hunt, meter)
-    except MemoryError:
+    except (MemoryError, RuntimeError) as error:
+        if not out_of_memory(error):
+            raise
         reason = Reason.MEMORY
     cost: dict[str, Any] = {"cpu_seconds": clock.cpu, "wall_seconds": clock.wall, "nodes": meter.nodes}
     if hunt.witness is not None:

@@ -179,7 +179,8 @@ def _alarms(
 
 
 def _probabilities(outputs: Floats) -> bool:
-    return bool(outputs.shape[1] > 1 and (outputs >= 0).all() and np.allclose(outputs.sum(axis=1), 1.0, atol=1e-4))
+    inside = outputs.shape[1] > 1 and outputs.min() >= 0 and outputs.max() <= 1
+    return bool(inside and np.allclose(outputs.sum(axis=1), 1.0, atol=1e-4))
 
 
 def _flat(classifier: Classifier, x: Floats) -> bool:

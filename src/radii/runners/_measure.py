@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from radii._memory import out_of_memory
 from radii.runners.base import Failure, Outcome, Reason
 
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
@@ -47,10 +48,9 @@ def measured(key: str, function: Callable[..., Any], args: tuple[Any, ...]) -> O
     wall, cpu = time.perf_counter(), cpu_seconds()
     try:
         value = function(*args)
-    except MemoryError as error:
-        failure = Failure(reason=Reason.MEMORY, message=_line(error), detail=traceback.format_exc())
     except (Exception, SystemExit) as error:
-        failure = Failure(reason=Reason.ERROR, message=_line(error), detail=traceback.format_exc())
+        reason = Reason.MEMORY if out_of_memory(error) else Reason.ERROR
+        failure = Failure(reason=reason, message=_line(error), detail=traceback.format_exc())
     return Outcome(
         key=key,
         value=value,

@@ -73,7 +73,7 @@ class Recall:
             try:
                 self._take(inputs(body, seed))
                 return True
-            except (InputError, KeyError, TypeError, AttributeError):  # the files are gone, or the body is damaged
+            except (InputError, OSError, KeyError, TypeError, AttributeError):  # files are gone, or the body is damaged
                 continue
         place = f"{record.dataset}/{record.split}"
         if record.dataset not in SOURCES or place in self._seen:
@@ -81,7 +81,7 @@ class Recall:
         self._seen.add(place)
         try:
             self._take(inputs({"source": record.dataset, "split": record.split}))
-        except InputError:
+        except (InputError, OSError):
             return False
         return True
 

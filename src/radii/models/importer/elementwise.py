@@ -92,14 +92,20 @@ def clip(b: Builder, call: Call) -> Value:
     x = call.value()
     low = _scalar(call.get("min"), call.constant(1), -np.inf)
     high = _scalar(call.get("max"), call.constant(2), np.inf)
-    # The attribute's documented default, the largest float32, means no limit.
-    low, high = (-np.inf if low <= -3.4e38 else low), (np.inf if high >= 3.4e38 else high)
+    # The largest number of the type, the documented default of the attributes, means no limit.
+    low = -np.inf if low <= -_largest(call.constant(1)) else low
+    high = np.inf if high >= _largest(call.constant(2)) else high
     if low > high:
         raise Refused(f"expected a lower limit below the upper one, got {low} and {high}")
     if low == -np.inf and high == np.inf:
         return x
     operator = Relu() if (low, high) == (0.0, np.inf) else Clip(low, high)
     return b.emit(operator, [x], x.shape, x.batch)
+
+
+def _largest(array: NDArray[Any] | None) -> float:
+    """The largest finite number of a limit's type; limits that are attributes are float32."""
+    return float(np.finfo(np.float64 if array is not None and array.dtype == np.float64 else np.float32).max)
 
 
 def _scalar(attribute: float | None, array: NDArray[Any] | None, default: float) -> float:
