@@ -4,9 +4,12 @@ With d_t = f_t − f_i the probability of class i is 1 / (1 + Σ exp d_t), so it
 
     p_i rises to c    Σ exp d_t ≤ B: a convex set. For any q in the simplex log Σ exp d_t ≥ Σ q_t d_t + H(q) (Jensen),
                       so Σ q_t d_t + H(q) > log B excludes it; several q make a conjunction: one row must hold.
-    p_i falls to c    Σ exp d_t ≥ B: its complement is convex. On a box l ≤ d ≤ u every exponential lies under its
-                      chord, so Σ chord_t(d_t) < B excludes it; boxes that stay open are split, each half with its own
-                      end as one more row of the conjunction.
+    p_i falls to c    Σ exp d_t ≥ B: its complement is convex. With a mean m = Σ π_t f_t of the other classes' logits
+                      and e_t = f_t − m, log Σ exp d_t = m − f_i + log Σ exp e_t. Outputs that move together leave
+                      the e_t as they are, so their ranges are much narrower than those of d. On a box l ≤ e ≤ u every
+                      exponential lies under its chord and the logarithm under its tangent at any S > 0, so
+                      m − f_i + log S − 1 + Σ chord_t(e_t) / S < log B excludes it; boxes that stay open are split,
+                      each half with its own end as one more row of the conjunction.
 
 Exact in the limit of many q and small boxes.
 """
@@ -14,13 +17,17 @@ Exact in the limit of many q and small boxes.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from radii._torch import torch
+from radii._torch import Tensor, torch
 from radii.bounds.bound import bound
+from radii.bounds.intermediate import Root
+from radii.bounds.intermediate_curves import Relaxed
 from radii.engine.maxima import searchable
 from radii.engine.output_rows import OutputRows, lowered_outputs
 from radii.engine.reach import ReachSearch
@@ -29,6 +36,7 @@ from radii.problem.spec import Clause
 Vector = NDArray[np.float64]
 SLACK = 1e-12  # more than exp, log and sums of some hundred terms lose, relative to their size
 SPLITS = 24  # boxes of logit differences that one threshold may be cut into
+EDGE = 0.8  # of the way from the middle to an end of a box: no cut is farther out
 STEP = 0.34  # of the share that is left: what one box may use before it is split
 
 
@@ -40,6 +48,24 @@ class Box:
     high: Vector
     below: tuple[int, ...] = ()  # d_t ≤ high_t was set by a split
     above: tuple[int, ...] = ()  # d_t ≥ low_t was set by a split
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mean:
+    """A weighted mean m of the logits of all classes but i."""
+
+    i: int
+    rows: Vector  # f_t − m of every class t but i
+    lead: Vector  # m − f_i
+    usual: Vector  # f_t − m at the witness
+
+    @staticmethod
+    def at(logits: Vector, i: int) -> Mean:
+        """The mean with the weights that the softmax has there: it moves as the logarithm of their sum does."""
+        classes = len(logits)
+        weights = np.insert(_weights(np.delete(logits, i)), i, 0.0)
+        rows = np.delete(np.eye(classes) - weights, i, axis=0)
+        return Mean(i, rows, weights - np.eye(classes)[i], rows @ logits)
 
 
 @dataclass(eq=False)
@@ -59,18 +85,34 @@ class ProbabilitySearch(ReachSearch):
     def _ends(self, i: int) -> tuple[Vector, Vector]:
         """Proven ends of f_t − f_i for every other class t, in their order."""
         if i not in self._differences:
-            graph, region = lowered_outputs(self.classifier), self.region(self.epsilon)
-            rows = torch.from_numpy(_differences(self.classifier.classes, i))
-            net = bound(graph, region)
-            both = torch.cat([rows, -rows])
-            a, c = net.best_margins(both[None])
-            least = region.lowest(a, c)[0].numpy()
-            self.meter.nodes += len(both)
-            self._differences[i] = least[: len(rows)], -least[len(rows) :]
+            self._differences[i] = self._spread(_differences(self.classifier.classes, i))
         return self._differences[i]
 
+    def _spread(self, weights: Vector) -> tuple[Vector, Vector]:
+        """Proven ends of some rows of outputs in the ball."""
+        region, rows = self.region(self.epsilon), torch.from_numpy(weights)
+        both = torch.cat([rows, -rows])
+        a, c = self._bounded.best_margins(both[None])
+        least = region.lowest(a, c)[0].numpy()
+        self.meter.nodes += len(both)
+        return least[: len(rows)], -least[len(rows) :]
+
+    @cached_property
+    def _bounded(self) -> Root | Relaxed:
+        """The bounds of the ball."""
+        return bound(lowered_outputs(self.classifier), self.region(self.epsilon))
+
+    @cached_property
+    def _largest(self) -> float:
+        """No logit of the ball is larger in size."""
+        return float(np.abs(np.concatenate(self._spread(np.eye(self.classifier.classes)))).max())
+
     def __post_init__(self) -> None:
+        self._asked: Clause | None = None
+        self._met: Vector | None = None  # outputs that meet the clause asked last
         self._differences: dict[int, tuple[Vector, Vector]] = {}
+        self._means: dict[int, Mean] = {}
+        self._spans: dict[int, tuple[Vector, Vector]] = {}
 
     def _prove(self, threshold: float, share: float) -> bool:
         """Whether no probability reaches its end of the threshold, one class and direction after the other."""
@@ -109,43 +151,79 @@ class ProbabilitySearch(ReachSearch):
         return mixes
 
     def _fall(self, i: int, total: float, threshold: float, until: float) -> bool:
-        low, high = self._ends(i)
-        boxes, cut = [Box(low, high)], 0
+        if np.exp(self._ends(i)[1]).sum() * (1.0 + SLACK) < total:
+            return True
+        mean = self._mean(i)
+        boxes, cut = [Box(*self._deviations(mean))], 0
         while boxes:
             box = boxes.pop()
-            if np.exp(box.high).sum() * (1.0 + SLACK) < total:
-                continue
             left = until - self.meter.share
             if left <= 0 or self.meter.over is not None:
                 return False
-            if self._clause(self._chords(i, box, total), threshold, STEP * left):
+            if self._clause(self._chords(mean, box, total), threshold, STEP * left):
                 continue
             if cut >= SPLITS or self.witnessed >= threshold:
                 return False
             cut += 1
-            boxes += _halves(box)
+            boxes += _halves(box, None if self._met is None else mean.rows @ self._met)
         return True
 
-    def _chords(self, i: int, box: Box, total: float) -> Clause:
-        """What an input of the box must meet for p_i to fall so low: the sum of chords reaches B, and the set ends."""
+    def _mean(self, i: int) -> Mean:
+        """The mean of the other logits that the best witness suggests, and where it has them."""
+        if i not in self._means:
+            point = self.instance.x if self.best is None else self.best.point
+            logits = self.classifier.logits(torch.from_numpy(point[None])).detach().double().numpy()[0]
+            self._means[i] = Mean.at(logits, i)
+        return self._means[i]
+
+    def _deviations(self, mean: Mean) -> tuple[Vector, Vector]:
+        """Proven ends of f_t − m in the ball."""
+        if mean.i not in self._spans:
+            self._spans[mean.i] = self._spread(mean.rows)
+        return self._spans[mean.i]
+
+    def _chords(self, mean: Mean, box: Box, total: float) -> Clause:
+        """What an input of the box must meet for p_i to fall so low: the bound reaches log B, and the set ends."""
         slope, offset = _chord(box.low, box.high)
-        differences = _differences(self.classifier.classes, i)
-        size = np.abs(slope * np.maximum(np.abs(box.low), np.abs(box.high))).sum() + offset.sum() + total
-        rows, bounds = [-(slope @ differences)], [offset.sum() - total + SLACK * size]
+        at = float(slope @ np.clip(mean.usual, box.low, box.high) + offset.sum())
+        size = (np.abs(slope) @ np.maximum(np.abs(box.low), np.abs(box.high)) + offset.sum()) / at
+        bound = offset.sum() / at + math.log(at) - 1.0 - math.log(total)
+        rows = [-(slope @ mean.rows) / at - mean.lead]
+        bounds = [bound + SLACK * (2.0 + size + abs(math.log(at)) + abs(math.log(total)))]
         for t in box.below:
-            rows.append(differences[t])
+            rows.append(mean.rows[t])
             bounds.append(box.high[t])
         for t in box.above:
-            rows.append(-differences[t])
+            rows.append(-mean.rows[t])
             bounds.append(-box.low[t])
         return Clause(np.stack(rows), np.array(bounds))
 
     def _clause(self, clause: Clause, threshold: float, share: float) -> bool:
         """Whether no input of the ball meets a clause."""
-        rows, shift = torch.from_numpy(clause.coefficients), torch.from_numpy(clause.bounds)
+        # Coefficients were rounded, and they multiply logits that may be large themselves.
+        rounding = SLACK * (1.0 + np.abs(clause.coefficients).sum(1)) * self._largest
+        rows, shift = torch.from_numpy(clause.coefficients), torch.from_numpy(clause.bounds + rounding)
         members = torch.arange(len(rows))[None] if len(rows) > 1 else None
         asked = searchable(OutputRows(lowered_outputs(self.classifier), rows, shift, members))
+        self._asked, self._met = clause, None
         return self._decide(asked, self.epsilon, threshold, share)
+
+    def _strike(self, threshold: float) -> Callable[[Tensor], float | None]:
+        """What a tree tells its minimisers to; it ends, too, when an input meets the clause without such a value."""
+        reached = super()._strike(threshold)
+
+        def attack(points: Tensor) -> float | None:
+            found = reached(points)
+            if found is None and self._asked is not None:
+                with torch.no_grad():
+                    logits = self.classifier.logits(points.to(self.classifier.torch_dtype)).double().numpy()
+                above = logits @ self._asked.coefficients.T - self._asked.bounds
+                deepest = int(above.max(1).argmin())
+                if above[deepest].max() < 0.0:
+                    self._met, found = logits[deepest], 0.0
+            return found
+
+        return attack
 
 
 def _differences(classes: int, i: int) -> Vector:
@@ -174,10 +252,11 @@ def _chord(low: Vector, high: Vector) -> tuple[Vector, Vector]:
     return slope, np.maximum(down - slope * low, up - slope * high) + SLACK * (up + np.abs(slope * high))
 
 
-def _halves(box: Box) -> list[Box]:
-    """The box cut where a chord is farthest above the exponential, along the difference that loses most by it."""
+def _halves(box: Box, met: Vector | None = None) -> list[Box]:
+    """The box cut along the difference that loses most by its chord: where an input met the bound, else in general."""
     slope, offset = _chord(box.low, box.high)
-    at = np.clip(np.log(np.maximum(slope, 1e-300)), box.low, box.high)
+    middle = np.clip(np.log(np.maximum(slope, 1e-300)), box.low, box.high)  # where a chord is farthest off
+    at = middle if met is None else np.clip(met, *(EDGE * end + (1.0 - EDGE) * middle for end in (box.low, box.high)))
     t = int(np.argmax(slope * at + offset - np.exp(at)))
     high, low = box.high.copy(), box.low.copy()
     high[t] = low[t] = at[t]
