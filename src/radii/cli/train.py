@@ -91,9 +91,17 @@ def train(
     if certify:
         told = found["engine"]
         typer.echo(f"engine: {told['proven']} of {told['inputs']} test inputs proven, {told['open']} open")
+    if "posterior" in run.card:
+        typer.echo(_posterior(run.card["posterior"]))
     typer.echo(f"ε = {found['epsilon']:g}; network, card, history and curve in {folder}")
     typer.echo(f"Next: radii radius {folder / run.recipe.name}.onnx --data {run.recipe.data.source} --index 0")
     return 0
+
+
+def _posterior(body: dict[str, Any]) -> str:
+    from radii.train.bayes import Diagnostics
+
+    return Diagnostics(**body).sentence()
 
 
 def _certified(run: Any, epsilon: float, count: int, seconds: float) -> dict[str, Any]:

@@ -22,7 +22,8 @@ def learning_curve(history: Sequence[Epoch], title: str) -> bytes:
     for name, colour, style in LINES:
         shares = [getattr(row, name) for row in history]
         if any(share is not None for share in shares):
-            above.plot(epochs, [100 * share for share in shares], style, color=colour, label=name, marker=".")
+            values = [float("nan") if share is None else 100 * share for share in shares]
+            above.plot(epochs, values, style, color=colour, label=name, marker=".")
     above.set_ylabel("held-out inputs (%)")
     above.set_ylim(0, 100)
     above.set_title(title)

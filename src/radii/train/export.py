@@ -42,6 +42,7 @@ def card(task: Task, history: Sequence[Epoch]) -> dict[str, Any]:
             "validation": _measured(task, task.validation),
             "test": None if task.test is None else _measured(task, task.test),
         },
+        **task.notes,
         "versions": {
             "radii": __version__,
             "torch": torch.__version__,

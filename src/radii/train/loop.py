@@ -61,7 +61,7 @@ def fit(task: Task, folder: Path | None = None, resume: bool = False, tell: Tell
 
     A run that diverges ends with `TrainingError`; the checkpoint is then that of the last good epoch.
     """
-    with _threads(task.recipe.threads), torch.random.fork_rng(devices=[]):
+    with torch_threads(task.recipe.threads), torch.random.fork_rng(devices=[]):
         run = _Run.of(task)
         file = None if folder is None else folder / CHECKPOINT
         if file is not None and resume and file.exists():
@@ -271,7 +271,7 @@ def _batches(count: int, size: int, generator: torch.Generator) -> list[Tensor]:
 
 
 @contextmanager
-def _threads(count: int) -> Iterator[None]:
+def torch_threads(count: int) -> Iterator[None]:
     """So many torch threads for a while: sums in another order would be other sums."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)

@@ -141,6 +141,33 @@ class PrunePart(_Part):
     scope: Literal["global", "layer"] = "global"
 
 
+class BayesPart(_Part):
+    """Draws from the posterior of the weights by Hamiltonian Monte Carlo, and the predictor that they make up.
+
+    Each chain starts where `epochs` of plain training end; `networks` of all draws, evenly spread, are averaged.
+    """
+
+    where: ClassVar[str] = "bayes"
+    sampler: Literal["hmc", "nuts"] = "hmc"
+    draws: int = Field(default=100, ge=4)  # of each chain, after its warm-up
+    warmup: int = Field(default=50, ge=0)
+    chains: int = Field(default=2, ge=1, le=100)
+    step: Annotated[float, _above("bayes step")] = 0.005  # of the leapfrog integrator
+    steps: int = Field(default=10, ge=1)  # of it per draw, with hmc
+    depth: int = Field(default=5, ge=1, le=10)  # at most 2^depth steps per draw, with nuts
+    adapt: bool = True  # the step while warming up, until 4 of 5 draws are accepted
+    prior: Annotated[float, _above("bayes prior")] = 1.0  # standard deviation of every weight before the data
+    networks: int = Field(default=10, ge=1, le=1000)
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.networks > self.chains * self.draws:
+            raise InputError(
+                f"bayes: expected at most {self.chains * self.draws} networks, one per draw, got {self.networks}"
+            )
+        return self
+
+
 class Recipe(_Part):
     """A whole run: architecture × data × method × optimiser × schedule × seed."""
 
@@ -154,6 +181,7 @@ class Recipe(_Part):
     evaluation: EvaluationPart = EvaluationPart()
     balance: Annotated[BalancePart | None, _mapping("name")] = None
     prune: PrunePart | None = None
+    bayes: Annotated[BayesPart | None, _mapping("sampler")] = None
     search: dict[str, Any] | None = None  # what `radii train --search` tries, by dotted keys
     grid: dict[str, list[Any]] | None = None  # a network for every combination of these values, by dotted keys
     epochs: int = Field(default=10, ge=1)
@@ -167,6 +195,18 @@ class Recipe(_Part):
     def _fits(self) -> Self:
         if self.prune is not None and self.prune.rewind >= self.epochs:
             raise InputError(f"prune: expected to rewind to an epoch before {self.epochs}, got {self.prune.rewind}")
+        if self.bayes is not None:
+            others = {
+                "method": self.method.get("name") != "standard",
+                "prune": self.prune is not None,
+                "balance": self.balance is not None,
+                "architecture batch_norm": self.architecture.batch_norm,
+            }
+            if clash := [name for name, there in others.items() if there]:
+                raise InputError(
+                    f"bayes: expected the method standard without prune, balance and batch_norm, got {clash[0]}; "
+                    "a posterior is that of the cross entropy alone"
+                )
         return self
 
 

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -88,8 +88,7 @@ def train(
     task = prepare(chosen, None if isinstance(data, (str, Mapping)) else data, test, model)
     if folder is not None:
         _make(folder)
-    run_it = fit if chosen.prune is None else fit_pruned
-    history = run_it(task, folder, resume, progress)
+    task, history = _fitted(task, folder, resume, progress)
     run = Run(to_classifier(task, history), tuple(history), chosen, folder)
     if folder is None:
         return run
@@ -97,6 +96,17 @@ def train(
     return Run(
         load_classifier(folder / f"{chosen.name}.onnx", domain=run.classifier.domain), run.history, chosen, folder
     )
+
+
+def _fitted(task: Task, folder: Path | None, resume: bool, tell: Progress | None) -> tuple[Task, list[Epoch]]:
+    """The task with its trained model, pruned or sampled where the recipe says so, and the history."""
+    if task.recipe.bayes is not None:
+        from radii.train.bayes import sample
+
+        found = sample(task, folder, resume, tell)
+        return replace(task, model=found.model, notes={"posterior": asdict(found.diagnostics)}), found.history
+    run_it = fit if task.recipe.prune is None else fit_pruned
+    return task, run_it(task, folder, resume, tell)
 
 
 def _recipe(recipe: Any, data: Any, model: torch.nn.Module | None, changes: dict[str, Any]) -> Recipe:
@@ -117,7 +127,9 @@ def _recipe(recipe: Any, data: Any, model: torch.nn.Module | None, changes: dict
 
 def _refuse_overwriting(folder: Path, recipe: Recipe, resume: bool) -> None:
     there = [
-        name for name in (CHECKPOINT, f"iteration-0/{CHECKPOINT}", f"{recipe.name}.onnx") if (folder / name).exists()
+        name
+        for name in (CHECKPOINT, f"iteration-0/{CHECKPOINT}", f"chain-0/{CHECKPOINT}", f"{recipe.name}.onnx")
+        if (folder / name).exists()
     ]
     if there and not resume:
         raise InputError(

@@ -50,6 +50,7 @@ class Task:
     shape: tuple[int, ...]
     fingerprint: str  # of the training data
     masks: Mapping[str, Tensor] = field(default_factory=dict)  # of weights by name: what is False stays 0
+    notes: Mapping[str, Any] = field(default_factory=dict)  # what the card says besides
 
     @property
     def epsilon(self) -> float:
