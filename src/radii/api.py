@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 
@@ -28,18 +28,20 @@ from radii.models.load import load_classifier as load_classifier
 from radii.problem import Instance, Norm, Property, Radius, Reach
 from radii.problem.property import known_property, measured
 from radii.report.distribution import Distribution
+from radii.report.gathering import gathered, gathered_reaches
+from radii.report.reach_distribution import ReachDistribution
 from radii.runners import ProcessRunner, Runner
 from radii.study.progress import shown
 from radii.study.question import Question
 from radii.study.settings import Options, RadiusSettings
-from radii.study.stored import stored_radii
+from radii.study.stored import stored_results
 
 if TYPE_CHECKING:
     from radii.ensembles.game import Game
     from radii.store import Store
     from radii.study.measures import Measures
 
-Progress = Callable[[int, int, Radius], None]
+Progress = Callable[[int, int, Any], None]
 
 
 def radius(net: Any, x: Any, y: int, **options: Unpack[Options]) -> Radius:
@@ -162,20 +164,52 @@ def measures(
     return Measures(classifier.name, f"{chosen.name} {chosen.split}", settings, tuple(found))
 
 
+@overload
 def distribution(
     net: Any,
     data: Any,
     *,
+    reach: None = None,
     store: str | Path | Store | None = None,
     progress: Progress | bool | None = None,
     workers: int | None = None,
     runner: Runner | None = None,
     **options: Unpack[Options],
-) -> Distribution:
+) -> Distribution: ...
+
+
+@overload
+def distribution(
+    net: Any,
+    data: Any,
+    *,
+    reach: float | str,
+    store: str | Path | Store | None = None,
+    progress: Progress | bool | None = None,
+    workers: int | None = None,
+    runner: Runner | None = None,
+    **options: Unpack[Options],
+) -> ReachDistribution: ...
+
+
+def distribution(
+    net: Any,
+    data: Any,
+    *,
+    reach: float | str | None = None,
+    store: str | Path | Store | None = None,
+    progress: Progress | bool | None = None,
+    workers: int | None = None,
+    runner: Runner | None = None,
+    **options: Unpack[Options],
+) -> Distribution | ReachDistribution:
     """The distribution of the radii of a data set; the options are those of `radius`, the budget is per input.
 
+    With `reach`, that of reaches in balls of this ε: `property` says of what, as for `radii.reach`, and `tolerance` is
+    a share of what is proven (0.02).
+
     With `store` (a file, a URL or an open store) finished inputs are kept, and found again by the next call.
-    `progress` is called with (done, all, radius) after each input; True shows a bar, None does so on a terminal.
+    `progress` is called with (done, all, result) after each input; True shows a bar, None does so on a terminal.
     `workers` are processes of this machine, `runner` one of `radii.runners` (it stays open); without either all happens
     in this process. Several processes that share a store share the work, as with `radii run`.
     """
@@ -184,15 +218,19 @@ def distribution(
     if workers is not None and runner is not None:
         raise InputError("workers: expected it without runner, which has its own; leave one out")
     classifier, chosen = load_classifier(net), dataset(data)
-    classifier.check_inputs(chosen.x, chosen.y)
-    asked = question(classifier, **options)
+    asked = Question.of(classifier, RadiusSettings.of(options, reach))
+    labelled = reach is None or asked.settings.property.needs_label
+    classifier.check_inputs(chosen.x, chosen.y if labelled else None)
     instances = chosen.instances
     # A store that was given open stays open, and so does the one in memory, which the report is made from.
     kept = open_store(":memory:") if store is None else store
     opening = nullcontext(kept) if isinstance(kept, Store) else open_store(kept)
     with opening as opened, shown(progress, len(chosen), classifier.name) as tell, pool(workers, runner) as chosen_one:
-        found = stored_radii(asked, instances, opened, tell, chosen_one)
+        found = stored_results(asked, instances, opened, tell, chosen_one)
     keys = [asked.unit(instance).key for instance in instances]
+    if reach is not None:
+        of = asked.settings.property, asked.settings.norm
+        return replace(gathered_reaches(chosen, found, of, classifier.name, keys), source=kept)
     return replace(gathered(chosen, found, classifier.name, keys), source=kept)
 
 
@@ -264,24 +302,6 @@ def dataset(data: Any) -> Dataset:
         x, y, where = ([getattr(i, key) for i in data] for key in ("x", "label", "index"))
         return Dataset(np.stack(x), np.array(y), first.dataset, first.split, indices=np.array(where))
     return load_dataset(data)
-
-
-def gathered(data: Dataset, radii: Sequence[Radius], name: str, keys: Sequence[str] | None = None) -> Distribution:
-    """The distribution of radii found for a data set, row by row; `keys` name the stored units."""
-    return Distribution.from_arrays(
-        lower=[r.lower for r in radii],
-        upper=[r.upper for r in radii],
-        label=data.y,
-        correct=[not r.misclassified for r in radii],
-        status=[r.status.value for r in radii],
-        ids=[f"{data.name}/{data.split}/{index}" for index in data.indices],
-        contents=[instance.fingerprint for instance in data.instances],
-        cpu_seconds=[r.cost.cpu_seconds for r in radii],
-        wall_seconds=[r.cost.wall_seconds for r in radii],
-        keys=keys,
-        name=name,
-        class_names=data.class_names,
-    )
 
 
 def question(classifier: Classifier, **options: Unpack[Options]) -> Question:

@@ -1,7 +1,7 @@
 """The decider protocol: what answers queries, within a budget; and the replay that every witness must pass.
 
 Attacks can only answer BROKEN or UNKNOWN, bounds only ROBUST or UNKNOWN, complete verifiers all three. A decider that
-can also measure radii directly offers `measure` as well (`Measurer`).
+can also measure radii directly offers `measure` as well (`Measurer`), one that finds reaches `reach` (`Reacher`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from radii._torch import torch
 from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.models.graph import AFFINE
-from radii.problem import Answer, Instance, Norm, OutputSpec, Property, Query, Radius, SpecQuery, Witness
+from radii.problem import Answer, Instance, Norm, OutputSpec, Property, Query, Radius, Reach, SpecQuery, Witness
 from radii.problem.quantity import softmax
 
 
@@ -147,6 +147,26 @@ class Measurer(Protocol):
         progress: Callable[[int, Radius], None] | None = None,
     ) -> list[Radius]:
         """One radius per instance, in order; `progress` is called with the position of each as it ends."""
+        ...
+
+
+@runtime_checkable
+class Reacher(Protocol):
+    """A decider that finds reaches: how large a property's quantity gets in a ball of fixed ε."""
+
+    def reach(
+        self,
+        classifier: Classifier,
+        instances: Sequence[Instance],
+        property: Property,
+        norm: Norm,
+        epsilon: float,
+        budget: Budget,
+        *,
+        tolerance: float,
+        progress: Callable[[int, Reach], None] | None = None,
+    ) -> list[Reach]:
+        """One reach per instance, in order; `progress` is called with the position of each as it ends."""
         ...
 
 

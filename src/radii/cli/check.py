@@ -56,8 +56,13 @@ def check(
             f"taken on trust: {found.unsupported} lower ends rest on nothing stored (keep evidence with `evidence: "
             f"true`), {found.claims} on another tool's word"
         )
+    if found.reach_proofs:
+        typer.echo(f"taken on trust: {found.reach_proofs} proven ends of reaches, whose proofs are not recorded")
+    radii = found.records - found.reaches
+    kinds = [f"{radii} radii"] if radii or not found.reaches else []
+    kinds += [f"{found.reaches} reaches"] if found.reaches else []
     typer.echo(
-        f"{found.records} radii: {found.predicted} inputs predicted again ({found.misclassified} misclassified), "
+        f"{' and '.join(kinds)}: {found.predicted} inputs predicted again ({found.misclassified} misclassified), "
         f"{found.witnesses} witnesses replayed, {found.proofs} proofs ({found.evidence} with stored evidence: "
         f"{found.confirmed} confirmed, {found.refused} refused), "
         f"{len(found.wrong)} wrong, {len(found.unchecked)} not checked, {len(found.missing)} missing"

@@ -14,7 +14,7 @@ FORMATS = ("csv", "parquet", "json", "vnnlib", "card")
 
 def export(
     store: Annotated[str, typer.Argument(help="File or URL of the store.")],
-    what: Annotated[str, typer.Option(help="radii or queries.")] = "radii",
+    what: Annotated[str, typer.Option(help="radii, reaches or queries.")] = "radii",
     format: Annotated[str, typer.Option(help="csv, parquet, json, vnnlib or card (for a model hub).")] = "csv",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File (a folder for vnnlib); stdout unless given.")
@@ -23,20 +23,23 @@ def export(
     classifier: Annotated[list[str] | None, typer.Option(help="Only this classifier; may be repeated.")] = None,
     status: Annotated[list[str] | None, typer.Option(help="Only this status; may be repeated.")] = None,
 ) -> None:
-    """Write stored radii, or the queries behind them, for other programs.
+    """Write stored radii, reaches, or the queries behind radii, for other programs.
 
     \b
-    Example:
+    Examples:
       radii export study.db --format csv -o radii.csv
+      radii export study.db --what reaches
     """
     from radii._check import choice
     from radii.cli.selection import chosen
     from radii.errors import InputError
     from radii.store import export as write
-    from radii.store import open_store, queries_frame, radii_frame
+    from radii.store import open_store, queries_frame, radii_frame, reaches_frame
 
-    choice(what, "--what", ("radii", "queries"))
+    choice(what, "--what", ("radii", "reaches", "queries"))
     choice(format, "--format", FORMATS)
+    if what == "reaches" and format in ("vnnlib", "card"):
+        raise InputError(f"--format {format}: expected csv, parquet or json for reaches, got {format}")
     if format == "vnnlib" and output is None:
         raise InputError("--format vnnlib: expected a folder to write to, got none; give one with -o FOLDER")
     with open_store(store, create=False) as opened:
@@ -55,7 +58,7 @@ def export(
             if output is None:
                 typer.echo(card, nl=False)
             return
-        frame = radii_frame(opened, where) if what == "radii" else queries_frame(opened, where)
+        frame = {"radii": radii_frame, "reaches": reaches_frame, "queries": queries_frame}[what](opened, where)
     text = write(frame, format, output)
     if text is not None:
         typer.echo(text, nl=False)

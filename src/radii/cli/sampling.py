@@ -91,7 +91,7 @@ def plan_of(asked: Sampling, available: int) -> Plan:
 
 
 def _fixed(asked: Sampling, question: Question, everything: Dataset, json: bool) -> int:
-    from radii import api
+    from radii.report.gathering import gathered
     from radii.store import open_store
     from radii.study.progress import shown
     from radii.study.sample import draw, evidence
@@ -105,7 +105,7 @@ def _fixed(asked: Sampling, question: Question, everything: Dataset, json: bool)
             found = stored_radii(question, drawn.instances, store, tell)
         if ending.stopped:
             return _stopped(asked, question, drawn, store)
-    dist = api.gathered(drawn, found, question.classifier.name)
+    dist = gathered(drawn, found, question.classifier.name)
     promise = dist.guarantee(
         asked.confidence,
         asked.among,

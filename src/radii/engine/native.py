@@ -164,13 +164,20 @@ class Native:
         budget: Budget,
         *,
         tolerance: float = 0.02,
+        progress: Callable[[int, Reach], None] | None = None,
     ) -> list[Reach]:
         """How large the property's quantity gets in the ball of size ε, one reach per instance."""
         number(tolerance, "tolerance", low=0.0, strict=True)
         number(epsilon, "epsilon", low=0.0, strict=True)
         self._refuse(classifier)
-        asked = property, norm, epsilon, budget
-        return [properties.reach(classifier, one, *asked, self._settings, tolerance) for one in instances]
+        results: list[Reach] = []
+        with working(classifier):
+            for position, one in enumerate(instances):
+                asked = property, norm, epsilon, budget
+                results.append(properties.reach(classifier, one, *asked, self._settings, tolerance))
+                if progress is not None:
+                    progress(position, results[-1])
+        return results
 
     @property
     def _settings(self) -> properties.Settings:

@@ -170,7 +170,7 @@ def reach(
     if best is not None:
         distance = norm.distance(best.point, instance.x)
         witness = Witness(best.point, distance, int(np.argmax(best.outputs)), best.outputs)
-    return Reach(
+    return Reach.found(
         epsilon,
         lower=proven if quantity.least else shown,
         upper=shown if quantity.least else proven,

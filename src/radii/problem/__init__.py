@@ -9,7 +9,7 @@ from radii.problem.property import Property
 from radii.problem.quantity import Quantity
 from radii.problem.query import Query
 from radii.problem.radius import Radius, Status
-from radii.problem.reach import Reach, ReachStatus
+from radii.problem.reach import Reach, ReachStatus, Result
 from radii.problem.spec import Clause, OutputSpec, SpecQuery
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "Reach",
     "ReachStatus",
     "Reason",
+    "Result",
     "Rows",
     "SpecQuery",
     "Standard",

@@ -50,6 +50,10 @@ class Classification(Property):
             tuple(Clause(_difference(classes, label, target), np.zeros(1)) for target in self.targets(classes, label))
         )
 
+    @property
+    def quantity_name(self) -> str:
+        return "margin of the label" + ("" if self.target is None else f" over class {self.target}")
+
     def quantity(self, classes: int, label: int, reference: Any = None) -> Quantity:
         """The margin of the label over the targets, of which the least value counts."""
         rows = np.concatenate([-_difference(classes, label, target) for target in self.targets(classes, label)])
@@ -103,6 +107,10 @@ class StrongClassification(Property):
             "only above 1/2 does it imply classification"
         )
 
+    @property
+    def quantity_name(self) -> str:
+        return f"{self.on} of the label"
+
     def quantity(self, classes: int, label: int, reference: Any = None) -> Quantity:
         """The label's output or probability, of which the least value counts."""
         row = -np.eye(classes)[[_class(label, classes)]]
@@ -127,6 +135,10 @@ class Standard(Property):
     def __post_init__(self) -> None:
         choice(self.norm, "norm", ("linf", "l2", "l1"))
         object.__setattr__(self, "delta", number(self.delta, "delta", low=0.0, strict=True))
+
+    @property
+    def quantity_name(self) -> str:
+        return "output change" + ("" if self.norm == "linf" else f" ({self.norm})")
 
     def quantity(self, classes: int, label: int, reference: Any = None) -> Quantity:
         """How far the outputs are from those at the centre."""
@@ -153,6 +165,10 @@ class Lipschitz(Property):
     def __post_init__(self) -> None:
         object.__setattr__(self, "constant", number(self.constant, "constant", low=0.0, strict=True))
 
+    @property
+    def quantity_name(self) -> str:
+        return "slope"
+
     def quantity(self, classes: int, label: int, reference: Any = None) -> Quantity:
         """The slope: how far an output moves per unit of distance from the centre."""
         rows = signed(np.eye(classes), _center(reference, classes, "lipschitz"))
@@ -178,6 +194,10 @@ class Probability(Property):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gamma", number(self.gamma, "gamma", low=0.0, high=1.0, strict=True))
+
+    @property
+    def quantity_name(self) -> str:
+        return "probability change"
 
     def quantity(self, classes: int, label: int, reference: Any = None) -> Quantity:
         """The largest change of a softmax probability."""
@@ -223,6 +243,10 @@ class Rows(Property):
     def example(cls) -> Self:
         """One property of the kind, for networks of three outputs."""
         return cls(((1.0, -1.0, 0.0),))
+
+    @property
+    def quantity_name(self) -> str:
+        return "value of the rows" if len(self.rows) > 1 else "value of the row"
 
     def quantity(self, classes: int, label: int, reference: Any = None) -> Quantity:
         """The least of rows @ outputs − bounds."""

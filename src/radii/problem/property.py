@@ -60,6 +60,11 @@ class Property(ABC):
         Values are the outputs; for a property that speaks of probabilities they are their softmax.
         """
 
+    @property
+    def quantity_name(self) -> str:
+        """What people call the number that the property bounds, for axes and tables."""
+        return f"{self.kind} quantity"
+
     def quantity(self, classes: int, label: int, reference: Any = None) -> Quantity:
         """The number that the property bounds, whose reach in a ball can be measured."""
         raise InputError(f"{self.kind}: expected a property with a quantity, got one that has none: it has no reach")
@@ -165,6 +170,16 @@ def split(text: str, where: str = "property") -> tuple[str, dict[str, Any]]:
             raise InputError(f"{where}: expected {name.strip()} once, got {text!r}")
         values[name.strip()] = value.strip()
     return kind, values
+
+
+def without_threshold(kind: type[Property], values: Mapping[str, Any], where: str = "property") -> dict[str, Any]:
+    """The values of a property whose reach is asked for; a threshold among them means nothing, and is refused."""
+    name = kind.threshold
+    if name is not None and name in values:
+        raise InputError(
+            f"{where}: expected {kind.kind} without {name} where its reach is measured, got {name}: {values[name]!r}"
+        )
+    return {**values, **({} if name is None else {name: 0.5})}
 
 
 def measured(value: Any, where: str = "property") -> Property:

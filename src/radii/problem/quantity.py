@@ -17,6 +17,7 @@ from radii.errors import InputError
 from radii.problem.spec import Clause, OutputSpec
 
 Vector = NDArray[np.float64]
+RANGES = {"probability": (0.0, 1.0)}  # by unit: what no value of a quantity leaves, where there is such a thing
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 from radii._html import table
 from radii.errors import Contradiction, InputError
 from radii.problem.answer import Proof, Witness
-from radii.problem.radius import Cost
+from radii.problem.radius import ALARM, Cost, Radius
 
 
 class ReachStatus(StrEnum):
@@ -52,6 +53,20 @@ class Reach:
                 f"witnessed and proven values of a reach cross: {self.lower!r} and {self.upper!r}; one is wrong"
             )
 
+    @staticmethod
+    def found(epsilon: float, lower: float | None, upper: float | None, *, least: bool, **more: Any) -> Reach:
+        """The reach of ends that were found; where they cross only the witnessed one stands, with an alarm."""
+        try:
+            return Reach(epsilon, lower, upper, least=least, **more)
+        except Contradiction as error:
+            ends = (None, upper) if least else (lower, None)
+            return Reach(epsilon, ends[0], ends[1], least=least, **{**more, "proof": None, "note": f"{ALARM}{error}"})
+
+    @property
+    def alarm(self) -> str:
+        """The contradiction that stopped the search of this reach, empty when none did."""
+        return self.note if self.note.startswith(ALARM) else ""
+
     @property
     def proven(self) -> float | None:
         """The end that rests on a proof."""
@@ -84,6 +99,13 @@ class Reach:
         near = share <= self.tolerance * (1 + 1e-9) or (self.gap is not None and self.gap <= self.resolution)
         return ReachStatus.CLOSED if near else ReachStatus.OPEN
 
+    def narrow(self, other: Reach) -> Reach:
+        """Both pieces of knowledge about one ball joined; raises `Contradiction` when they cannot both hold."""
+        low = self if other.lower is None or (self.lower is not None and self.lower >= other.lower) else other
+        up = self if other.upper is None or (self.upper is not None and self.upper <= other.upper) else other
+        proof, shown = (low, up) if self.least else (up, low)
+        return replace(self, lower=low.lower, upper=up.upper, proof=proof.proof, witness=shown.witness)
+
     def _repr_html_(self) -> str:
         """The reach as a table, for notebooks."""
         rows = [
@@ -96,3 +118,6 @@ class Reach:
             ("note", self.note),
         ]
         return table("reach", rows)
+
+
+Result = Radius | Reach  # what a unit of a study gives

@@ -40,10 +40,10 @@ def robust_accuracy_curve(
     reach = max([_reach(dist, among) for dist in dists] + [1.05 * max(reference, default=0.0)])
     for dist, style in zip(dists, looks_of(dists, looks), strict=True):
         knots = _knots(dist, among, reach)
-        _envelope(axes, knots, dist.robust_accuracy(knots, among), style, (_label(dist, "proven"), len(dists)))
+        envelope(axes, knots, dist.robust_accuracy(knots, among), style, (_label(dist, "proven"), len(dists)))
         if confidence is not None:
-            _limits(axes, knots, dist.guarantee(confidence, among).at(knots), style)
-    _key(axes, "not broken", confidence)
+            draw_limits(axes, knots, dist.guarantee(confidence, among).at(knots), style)
+    draw_key(axes, "not broken", confidence)
     _mark(axes, reference, reach)
     axes.set_xlim(0, reach)
     axes.set_ylim(0, 1.02)
@@ -70,11 +70,11 @@ def ecdf(
     for dist, style in zip(dists, looks_of(dists, looks), strict=True):
         knots = _knots(dist, among, reach)
         proven, alive = dist.robust_accuracy(knots, among)
-        _envelope(axes, knots, (1 - proven, 1 - alive), style, (_label(dist, "not proven"), len(dists)))
+        envelope(axes, knots, (1 - proven, 1 - alive), style, (_label(dist, "not proven"), len(dists)))
         if confidence is not None:
             low, high = dist.guarantee(confidence, among).at(knots)
-            _limits(axes, knots, (1 - high, 1 - low), style)
-    _key(axes, "broken", confidence)
+            draw_limits(axes, knots, (1 - high, 1 - low), style)
+    draw_key(axes, "broken", confidence)
     axes.set_xlim(0, reach)
     axes.set_ylim(0, 1.02)
     tidy(axes, "radius ε", "share of inputs with a smaller radius")
@@ -149,7 +149,7 @@ def guarantee_convergence(
     return axes
 
 
-def _envelope(axes: Axes, knots: Values, ends: tuple[Any, Any], style: Look, told: tuple[str, int]) -> None:
+def envelope(axes: Axes, knots: Values, ends: tuple[Any, Any], style: Look, told: tuple[str, int]) -> None:
     """Both curves and the gap between them; `told` is the label and how many networks share the axes."""
     first, second = ends
     label, count = told
@@ -164,14 +164,14 @@ def _label(dist: Distribution, otherwise: str) -> str:
     return plain(dist.name or otherwise)
 
 
-def _key(axes: Axes, thin: str, confidence: float | None) -> None:
+def draw_key(axes: Axes, thin: str, confidence: float | None) -> None:
     """What the lines besides the networks' own mean, for the legend."""
     axes.plot([], [], color=GREY, linewidth=0.8, linestyle="--", label=thin)
     if confidence is not None:
         axes.plot([], [], color=GREY, linewidth=0.8, linestyle=":", label=f"{confidence:.3g} guarantee")
 
 
-def _limits(axes: Axes, knots: Values, limits: tuple[Any, Any], style: Look) -> None:
+def draw_limits(axes: Axes, knots: Values, limits: tuple[Any, Any], style: Look) -> None:
     for limit in limits:
         axes.step(knots, limit, where="post", color=style.colour, linewidth=0.8, linestyle=":")
 

@@ -127,7 +127,7 @@ def _fooled(content: Content, originals: Originals, count: int = 5) -> list[figu
         places = fragile_first(one.dist)[:count]
         keys = tuple(str(key) for key in one.rows["key"].to_numpy()[places])
         with opened(one.source) as store:
-            for record in filter(None, (item.record for item in store.examine(Selection(key=keys)))):
+            for record in store.records(Selection(key=keys)):
                 witness, original = record.radius.witness, originals.get(record.unit.instance)
                 if witness is None or original is None or record.radius.misclassified:
                     continue

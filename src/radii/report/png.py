@@ -58,7 +58,7 @@ def shown(store: Store, keys: Iterable[str], originals: Originals) -> Iterator[S
     for start in range(0, len(wanted), 400):
         for item in store.examine(Selection(key=tuple(wanted[start : start + 400]))):
             record = item.record
-            witness = None if record is None else record.radius.witness
+            witness = None if record is None else record.result.witness
             if record is None or witness is None:  # a damaged row has no picture; `radii check` names it
                 continue
             original = originals.get(record.unit.instance)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from radii.errors import InputError
 from radii.stats import Distribution
@@ -57,7 +57,16 @@ def many(distributions: Distribution | Sequence[Distribution], figure: str) -> l
     return found
 
 
-def looks_of(dists: Sequence[Distribution], given: Looks | None) -> list[Look]:
+class Named(Protocol):
+    """Anything with a name of its own."""
+
+    @property
+    def name(self) -> str:
+        """What legends call it."""
+        ...
+
+
+def looks_of(dists: Sequence[Named], given: Looks | None) -> list[Look]:
     """The look of each distribution: the given one by name, else by position."""
     return [given[d.name] if given and d.name in given else look(i) for i, d in enumerate(dists)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -107,7 +107,17 @@ def _describe(names: tuple[str, str], a: Ends, b: Ends, use_pairs: bool, test: T
     )
 
 
-def shared_rows(a: Distribution, b: Distribution) -> tuple[Rows, Rows]:
+class Identified(Protocol):
+    """Rows of inputs that may have names, of which those of one network are paired with those of another."""
+
+    @property
+    def ids(self) -> npt.NDArray[np.str_] | None:
+        """The inputs' names."""
+
+    def __len__(self) -> int: ...
+
+
+def shared_rows(a: Identified, b: Identified) -> tuple[Rows, Rows]:
     """The rows of the inputs that both distributions hold, in the same order; ids must be there and unique."""
     first, second = unique_ids(a, "the first distribution"), unique_ids(b, "the second distribution")
     shared, rows_a, rows_b = np.intersect1d(first, second, assume_unique=True, return_indices=True)
@@ -116,7 +126,7 @@ def shared_rows(a: Distribution, b: Distribution) -> tuple[Rows, Rows]:
     return rows_a.astype(np.int64), rows_b.astype(np.int64)
 
 
-def unique_ids(dist: Distribution, name: str) -> npt.NDArray[np.str_]:
+def unique_ids(dist: Identified, name: str) -> npt.NDArray[np.str_]:
     """The ids of a distribution that holds every input once."""
     if dist.ids is None:
         raise InputError(f"paired comparison: expected ids for {name}, got none; give ids=... to from_arrays")

@@ -1,4 +1,4 @@
-"""The store keeps finished radii by content key: nothing is lost, nothing is done twice."""
+"""The store keeps finished radii and reaches by content key: nothing is lost, nothing is done twice."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from radii.store.record import (
     InstanceRecord,
     QueryRecord,
     RadiusRecord,
+    ReachRecord,
+    Record,
     Setting,
     Unit,
 )
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from radii.store._examine import Examined, Missing
     from radii.store._put import Alarm
     from radii.store._read import Info, Progress
-    from radii.store.frame import ASKED, QUESTION, export, queries_frame, radii_frame
+    from radii.store.frame import ASKED, QUESTION, export, queries_frame, radii_frame, reaches_frame
     from radii.store.merging import Merged, merge
     from radii.store.select import Selection
     from radii.store.sql import EmptyStoreError, Store, open_store
@@ -41,6 +43,8 @@ __all__ = [
     "Progress",
     "QueryRecord",
     "RadiusRecord",
+    "ReachRecord",
+    "Record",
     "Selection",
     "Setting",
     "Store",
@@ -50,13 +54,14 @@ __all__ = [
     "open_store",
     "queries_frame",
     "radii_frame",
+    "reaches_frame",
 ]
 
 _HOME = {
     **dict.fromkeys(("Examined", "Missing"), "_examine"),
     "Alarm": "_put",
     **dict.fromkeys(("Info", "Progress"), "_read"),
-    **dict.fromkeys(("ASKED", "QUESTION", "export", "queries_frame", "radii_frame"), "frame"),
+    **dict.fromkeys(("ASKED", "QUESTION", "export", "queries_frame", "radii_frame", "reaches_frame"), "frame"),
     **dict.fromkeys(("Merged", "merge"), "merging"),
     "Selection": "select",
     **dict.fromkeys(("EmptyStoreError", "Store", "open_store"), "sql"),

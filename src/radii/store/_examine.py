@@ -17,12 +17,12 @@ from radii.store._rows import (
     instance_of,
     mapping,
     query_of,
-    radius_of,
+    result_of,
     setting_of,
     sound,
     witness_of,
 )
-from radii.store.record import Evidence, RadiusRecord, Unit
+from radii.store.record import Evidence, Record, Unit
 
 Made = TypeVar("Made")
 _RESULTS = (schema.witnesses, schema.evidence, schema.queries)  # what a finished unit leaves beside its radius
@@ -40,7 +40,7 @@ class Examined:
     dataset: str
     index: int
     key: str
-    record: RadiusRecord | None
+    record: Record | None
     faults: tuple[str, ...] = ()
     status: str = ""
 
@@ -145,17 +145,17 @@ class _Reader:
         row = self._tables["radii"][number]
         witness = _tried(faults, lambda: self._get("witnesses", number, witness_of))
         evidence = _tried(faults, lambda: self._get("evidence", number, _evidence))
-        radius = _tried(faults, lambda: radius_of(sound(row, schema.radii), witness))
+        result = _tried(faults, lambda: result_of(sound(row, schema.radii), self._epsilon(number), witness))
         if row["proof"] is None and (row["arithmetic"] is not None or row["tool"] is not None):
             faults.append(f"arithmetic {row['arithmetic']!r} by {row['tool']!r} of a proof, but no proof")
         unit = _tried(faults, lambda: replace(self.unit(number), budget=mapping(row["budget"], "budget")))
         queries = _tried(faults, lambda: tuple(query_of(sound(one, schema.queries)) for one in self._asked(number)))
         environment = _tried(faults, lambda: self._get("environments", row["environments_id"], environment_of))
         record = None
-        if unit is not None and radius is not None:
-            record = RadiusRecord(
-                unit=unit,
-                radius=radius,
+        if unit is not None and result is not None:
+            record = Record.of(
+                unit,
+                result,
                 queries=queries or (),
                 evidence=evidence,
                 environment=environment,
@@ -172,6 +172,13 @@ class _Reader:
             faults=tuple(faults),
             status=str(row["status"]),
         )
+
+    def _epsilon(self, number: int) -> float | None:
+        """The ε whose reach was asked; None where a radius was, or where the setting is lost."""
+        link: Any = self._units.get(number, {})
+        setting = self._tables["settings"].get(link.get("settings_id"), {})
+        epsilon: float | None = setting.get("epsilon")
+        return epsilon
 
     def _asked(self, number: int) -> list[Any]:
         return self._queries.get(number, [])

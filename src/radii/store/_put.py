@@ -1,4 +1,4 @@
-"""Writes finished units; what is found out later about the same unit narrows its radius."""
+"""Writes finished units; what is found out later about the same unit narrows its radius or reach."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 from sqlalchemy import Connection, delete, select
 
 from radii.errors import Contradiction, RadiiError, StoreError
-from radii.problem import Radius
+from radii.problem import Radius, Result
 from radii.problem.radius import Cost
 from radii.store import schema
 from radii.store._register import Register
-from radii.store._rows import chunks, query_row, radius_of, radius_row, sound, upsert, witness_row
-from radii.store.record import RadiusRecord, canonical
+from radii.store._rows import chunks, query_row, result_of, result_row, sound, upsert, witness_row
+from radii.store.record import Record, canonical
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class Alarm:
     message: str
 
 
-def put(connection: Connection, register: Register, records: Sequence[RadiusRecord]) -> list[Alarm]:
+def put(connection: Connection, register: Register, records: Sequence[Record]) -> list[Alarm]:
     """Store the records and give back what contradicts the store or an earlier record of the same unit."""
     alarms: list[Alarm] = []
     first = {record.unit.key: record for record in reversed(records)}
@@ -45,10 +45,10 @@ def put(connection: Connection, register: Register, records: Sequence[RadiusReco
         rows: dict[str, list[dict[str, Any]]] = {name: [] for name in ("radii", "queries", "witnesses", "evidence")}
         for number, record in zip(numbers, part, strict=True):
             try:
-                old = _stored(before[number]) if number in before else None
+                old = _stored(before[number], record.unit.setting.epsilon) if number in before else None
                 _collect(rows, connection, register, number, record, old)
-                if record.radius.alarm:
-                    alarms.append(_alarm(connection, number, record, record.radius.alarm))
+                if record.result.alarm:
+                    alarms.append(_alarm(connection, number, record, record.result.alarm))
             except (Contradiction, StoreError) as error:
                 alarms.append(_alarm(connection, number, record, str(error)))
         upsert(connection, schema.radii, rows["radii"])
@@ -60,15 +60,22 @@ def put(connection: Connection, register: Register, records: Sequence[RadiusReco
     return alarms
 
 
-def joined(old: Radius, new: Radius) -> Radius:
+def joined(old: Result, new: Result) -> Result:
     """What both say of one unit, costs added; raises `Contradiction` when they cannot both hold."""
-    if old.misclassified != new.misclassified:
-        raise Contradiction("misclassified in one run and classified correctly in another: the network is not stable")
     costs = {
         one.name: getattr(old.cost, one.name) + getattr(new.cost, one.name) for one in dataclasses.fields(Cost)
     } | {"peak_memory": max(old.cost.peak_memory, new.cost.peak_memory)}
-    both = new if new.misclassified else new.narrow(old)
-    return dataclasses.replace(both, cost=Cost(**costs))
+    if isinstance(old, Radius) and isinstance(new, Radius):
+        return dataclasses.replace(_narrowed(old, new), cost=Cost(**costs))
+    if isinstance(old, Radius) or isinstance(new, Radius):
+        raise StoreError("a radius and a reach of one unit: the key of one of them is wrong")
+    return dataclasses.replace(new.narrow(old), cost=Cost(**costs))
+
+
+def _narrowed(old: Radius, new: Radius) -> Radius:
+    if old.misclassified != new.misclassified:
+        raise Contradiction("misclassified in one run and classified correctly in another: the network is not stable")
+    return new if new.misclassified else new.narrow(old)
 
 
 def _before(connection: Connection, numbers: list[int]) -> dict[int, Any]:
@@ -76,10 +83,10 @@ def _before(connection: Connection, numbers: list[int]) -> dict[int, Any]:
     return {row["units_id"]: row for row in connection.execute(found).mappings()}
 
 
-def _stored(row: Any) -> Radius:
-    """The radius of a stored row; one that cannot be read is not overwritten."""
+def _stored(row: Any, epsilon: float | None) -> Result:
+    """The result of a stored row; one that cannot be read is not overwritten."""
     try:
-        return radius_of(sound(row, schema.radii))
+        return result_of(sound(row, schema.radii), epsilon)
     except RadiiError as error:
         raise StoreError(f"the stored row is damaged ({error}), so it stays; `radii check` lists such rows") from None
 
@@ -89,15 +96,15 @@ def _collect(
     connection: Connection,
     register: Register,
     number: int,
-    record: RadiusRecord,
-    old: Radius | None,
+    record: Record,
+    old: Result | None,
 ) -> None:
-    new = record.radius
-    radius = new if old is None else joined(old, new)
+    new = record.result
+    both = new if old is None else joined(old, new)
     rows["radii"].append(
         {
             "units_id": number,
-            **radius_row(radius),
+            **result_row(both),
             "budget": canonical(dict(record.unit.budget)),
             "environments_id": record.environment and register.environment(connection, record.environment),
             "finished": record.finished,
@@ -105,16 +112,16 @@ def _collect(
     )
     rows["queries"] += [query_row(query, number) for query in record.queries]
     # What belongs to an end is replaced only where the new result gave that end.
-    if new.witness is not None and radius.upper == new.upper:
+    if new.witness is not None and both.witness is new.witness:
         rows["witnesses"].append(witness_row(new.witness, number))
-    if record.evidence is not None and radius.lower == new.lower:
+    if record.evidence is not None and both.lower == new.lower:
         data = zlib.compress(record.evidence.data, 6)
         rows["evidence"].append({"units_id": number, "kind": record.evidence.kind, "data": data})
-    elif old is not None and radius.lower != old.lower:  # the stored evidence shows a smaller radius than is proven now
+    elif old is not None and both.lower != old.lower:  # the stored evidence shows a smaller radius than is proven now
         connection.execute(delete(schema.evidence).where(schema.evidence.c.units_id == number))
 
 
-def _alarm(connection: Connection, number: int, record: RadiusRecord, message: str) -> Alarm:
+def _alarm(connection: Connection, number: int, record: Record, message: str) -> Alarm:
     connection.execute(schema.alarms.insert().values(units_id=number, message=message, raised=time.time()))
     unit = record.unit
     return Alarm(

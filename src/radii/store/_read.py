@@ -15,7 +15,7 @@ from radii.store._put import Alarm
 from radii.store._rows import classifier_of, mapping, sound
 from radii.store.engine import file_of
 from radii.store.record import ClassifierRecord
-from radii.store.select import Selection, chosen, matching
+from radii.store.select import COLUMNS, Selection, chosen, matching
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,8 +102,8 @@ def progress(connection: Connection, study: str | None) -> list[Progress]:
 
 
 def costs(connection: Connection) -> dict[tuple[str, tuple[str, ...]], tuple[int, float]]:
-    """Finished units and their CPU seconds, by classifier and (property, norm, search, verifier)."""
-    asked = [schema.settings.c[name] for name in ("property", "norm", "search", "verifier")]
+    """Finished units and their CPU seconds, by classifier and (property, norm, search, verifier, measure)."""
+    asked = [schema.settings.c[name] for name in ("property", "norm", "search", "verifier")] + [COLUMNS["measure"]]
     spent = [func.count(), func.sum(schema.radii.c.cpu_seconds)]
     query = matching([schema.classifiers.c.name, *asked, *spent], Selection())
     rows = connection.execute(query.group_by(schema.classifiers.c.name, *asked))

@@ -18,7 +18,7 @@ from sqlalchemy import Boolean, Column, Connection, Float, Insert, Integer, Larg
 from sqlalchemy.dialects import postgresql, sqlite
 
 from radii.errors import StoreError
-from radii.problem import Proof, Radius, Witness
+from radii.problem import Proof, Radius, Reach, Result, Witness
 from radii.problem.radius import Cost
 from radii.store.record import ClassifierRecord, Environment, InstanceRecord, QueryRecord, Setting, canonical
 
@@ -98,24 +98,58 @@ def mapping(text: str, name: str) -> dict[str, Any]:
     return value
 
 
-def radius_row(radius: Radius) -> dict[str, Any]:
-    """The columns of a radius, without its unit and its witness."""
-    proof = radius.proof
+_EXTREMA = ("greatest", "least")
+
+
+def result_row(result: Result) -> dict[str, Any]:
+    """The columns of a radius or a reach, without its unit and its witness."""
+    proof = result.proof
+    radius = result if isinstance(result, Radius) else Radius()
+    reach = result if isinstance(result, Reach) else None
     return {
-        "lower": radius.lower,
-        "upper": radius.upper,
-        "status": radius.status.value,
-        "tolerance": radius.tolerance,
+        "lower": result.lower,
+        "upper": result.upper,
+        "status": result.status.value,
+        "tolerance": result.tolerance,
         "limit": radius.limit,
         "misclassified": radius.misclassified,
         "critical_termination": radius.critical_termination,
-        "prediction": radius.prediction,
+        "prediction": result.prediction,
         "proof": proof.kind if proof else None,
         "arithmetic": proof.arithmetic if proof else None,
         "tool": proof.tool if proof else None,
-        "note": radius.note,
-        **{name: getattr(radius.cost, name) for name in COSTS},
+        "note": result.note,
+        "extremum": None if reach is None else _EXTREMA[reach.least],
+        "start": None if reach is None else reach.start,
+        "resolution": None if reach is None else reach.resolution,
+        "unit": None if reach is None else reach.unit,
+        **{name: getattr(result.cost, name) for name in COSTS},
     }
+
+
+def result_of(row: Row, epsilon: float | None, witness: Witness | None = None) -> Result:
+    """The result of a row: a reach where the setting has an ε, a radius elsewhere."""
+    if epsilon is None:
+        if row["extremum"] is not None:
+            raise StoreError(f"radii extremum: expected none in the row of a radius, got {row['extremum']!r:.80}")
+        return radius_of(row, witness)
+    if row["extremum"] not in _EXTREMA or row["start"] is None or row["resolution"] is None:
+        raise StoreError(f"radii extremum: expected greatest or least, with a start, got {row['extremum']!r:.80}")
+    return Reach(
+        epsilon,
+        row["lower"],
+        row["upper"],
+        least=row["extremum"] == "least",
+        tolerance=row["tolerance"],
+        start=row["start"],
+        resolution=row["resolution"],
+        unit=row["unit"] or "",
+        witness=witness,
+        proof=None if row["proof"] is None else Proof(row["proof"], row["arithmetic"], row["tool"]),
+        prediction=row["prediction"],
+        note=row["note"],
+        cost=Cost(**{name: row[name] for name in COSTS}),
+    )
 
 
 def radius_of(row: Row, witness: Witness | None = None) -> Radius:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import func, or_, select
 
 from radii.errors import InputError, StoreError
 from radii.problem import Proof
@@ -40,7 +40,7 @@ class Facts:
 
     @property
     def claims(self) -> int:
-        """How many lower ends rest on an external tool's word alone."""
+        """How many proven ends rest on an external tool's word alone."""
         return sum(n for (_, arithmetic, _), n in self.proofs.items() if arithmetic == "claim")
 
 
@@ -51,7 +51,8 @@ def facts(store: Store, studies: Collection[str] = ()) -> Facts:
         environments = connection.execute(select(schema.environments)).mappings().all()
         proofs = connection.execute(
             select(radii.proof, radii.arithmetic, radii.tool, func.count())
-            .where(radii.proof.is_not(None), radii.lower.is_not(None), radii.misclassified.is_(False))
+            .where(radii.proof.is_not(None), radii.misclassified.is_(False))
+            .where(or_(radii.lower.is_not(None), radii.extremum.is_not(None)))
             .group_by(radii.proof, radii.arithmetic, radii.tool)
         ).all()
         evidence = connection.execute(

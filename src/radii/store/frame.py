@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +61,14 @@ RADII: dict[str, Any] = {
     "key": NAMED["key"],
     "content": schema.instances.c.fingerprint,
 }
+# The same with the size of the ball after its norm; which end is proven depends on the extremum.
+_BEFORE = list(RADII)[: list(RADII).index("norm") + 1]
+REACHES: dict[str, Any] = {
+    **{name: RADII[name] for name in _BEFORE},
+    "epsilon": NAMED["epsilon"],
+    **{name: column for name, column in RADII.items() if name not in _BEFORE},
+    **{name: schema.radii.c[name] for name in schema.REACH},
+}
 _ASKED = ("epsilon", "verdict", "reason", "detail", "decider", "cpu_seconds", "wall_seconds", "nodes", "peak_memory")
 _WHOSE = ("classifier", "dataset", "split", "index", "label", "property", "target", "norm")
 QUERIES: dict[str, Any] = {
@@ -77,8 +86,13 @@ _PARENTS = {
 
 
 def radii_frame(store: Store, where: Selection | None = None) -> pd.DataFrame:
-    """One row per finished unit with the columns of `RADII`, ordered by classifier and input; an absent end is NaN."""
-    return _frame(store, RADII, where or Selection(), schema.radii)
+    """One row per finished radius with the columns of `RADII`, by classifier and input; an absent end is NaN."""
+    return _frame(store, RADII, replace(where or Selection(), measure=("radius",)), schema.radii)
+
+
+def reaches_frame(store: Store, where: Selection | None = None) -> pd.DataFrame:
+    """One row per finished reach with the columns of `REACHES`, in the same order."""
+    return _frame(store, REACHES, replace(where or Selection(), measure=("reach",)), schema.radii)
 
 
 def queries_frame(store: Store, where: Selection | None = None) -> pd.DataFrame:
@@ -147,13 +161,15 @@ def _series(name: str, column: Any, data: Any) -> pd.Series[Any]:
 
 
 def ends_in_order(frame: pd.DataFrame, where: str) -> pd.DataFrame:
-    """The frame, once no lower end is negative or above its upper end: statistics of such rows mean nothing."""
+    """The frame, once no lower end is above its upper end, and no radius negative: statistics of such mean nothing."""
     low, high = frame["lower"].to_numpy(), frame["upper"].to_numpy()
-    bad = np.flatnonzero((low > high) | (low < 0) | (high < 0))
+    bounded = "extremum" not in frame  # a reach may be negative: the least margin of a label
+    bad = np.flatnonzero((low > high) | (bounded & ((low < 0) | (high < 0))))
     if bad.size:
         row = frame.iloc[int(bad[0])]
         raise StoreError(
-            f"store {where}: {row['classifier']}, {row['dataset']} input {row['index']}: expected 0 ≤ lower ≤ upper, "
+            f"store {where}: {row['classifier']}, {row['dataset']} input {row['index']}: expected "
+            f"{'0 ≤ ' * bounded}lower ≤ upper, "
             f"got {row['lower']!r} and {row['upper']!r} ({bad.size} such rows); `radii check` lists them"
         )
     return frame

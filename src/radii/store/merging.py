@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from radii.store._put import Alarm
 from radii.store._rows import chunks
-from radii.store.record import RadiusRecord, Unit
+from radii.store.record import Record, Unit
 from radii.store.sql import Store
 
 
@@ -36,7 +36,7 @@ def merge(target: Store, sources: Sequence[Store]) -> Merged:
         renamed |= {
             one.name: names[one.fingerprint] for one in source.classifiers() if one.name != names[one.fingerprint]
         }
-        for part in chunks(source.records()):
+        for part in chunks(source.results()):
             records = [_renamed(record, names) for record in part]
             times = target.finish_times(record.unit.key for record in records)
             added += len(records) - len(times)
@@ -60,7 +60,7 @@ def _names(target: Store, source: Store) -> dict[str, str]:
     return names
 
 
-def _renamed(record: RadiusRecord, names: dict[str, str]) -> RadiusRecord:
+def _renamed(record: Record, names: dict[str, str]) -> Record:
     return dataclasses.replace(record, unit=_unit(record.unit, names))
 
 

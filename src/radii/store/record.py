@@ -2,6 +2,7 @@
 
 Unit = ClassifierRecord × InstanceRecord × Setting      the question; `unit.key` is its name
 RadiusRecord = Unit + Radius + QueryRecords + Evidence  the answer, with its trace and environment
+ReachRecord = Unit + Reach                              the same where a reach was asked: its setting has an ε
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import json
 import os
 import platform
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from radii.errors import InputError
-from radii.problem import Answer, Instance, Norm, Property, Radius, Verdict
+from radii.problem import Answer, Instance, Norm, Property, Radius, Reach, Result, Verdict
 from radii.problem.property import parameters
 
 TREES = "trees"  # the kind of evidence that `radii.evidence` checks
@@ -77,6 +79,7 @@ class Setting:
     """What was asked and how it was searched: everything in a unit's key besides classifier and instance.
 
     `verifier` is the short name shown in tables, `identity` the decider's full one with version and parameters.
+    `epsilon` is the size of the ball whose reach is asked; None asks for a radius.
     """
 
     property: str = "classification"
@@ -88,11 +91,14 @@ class Setting:
     verifier: str = "native"
     identity: str = ""
     seed: int | None = None
+    epsilon: float | None = None
 
     @staticmethod
     def of(property: Property, norm: Norm | str, **others: Any) -> Setting:
         """The setting of a property and a norm; the other fields are given by name."""
         values = parameters(property)
+        if others.get("epsilon") is not None and property.threshold is not None:
+            del values[property.threshold]  # a reach is asked without it
         return Setting(
             property=property.kind,
             target=values.pop("target") if isinstance(values.get("target"), int) else None,
@@ -102,14 +108,22 @@ class Setting:
         )
 
     @cached_property
+    def measure(self) -> str:
+        """What was asked for: radius or reach."""
+        return "radius" if self.epsilon is None else "reach"
+
+    @cached_property
     def key(self) -> str:
         """The hash of everything in the setting."""
-        return content_key(dataclasses.asdict(self))
+        said = dataclasses.asdict(self)
+        if self.epsilon is None:  # radii keep the keys that they had before there were reaches
+            del said["epsilon"]
+        return content_key(said)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Unit:
-    """One radius to be found. The budget is not part of the key: a larger one may only narrow the radius."""
+    """One radius or reach to be found. The budget is not part of the key: a larger one may only narrow the result."""
 
     classifier: ClassifierRecord
     instance: InstanceRecord
@@ -219,17 +233,59 @@ class Environment:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RadiusRecord:
+class Record(ABC):
     """One finished unit; `finished` is in seconds since 1970 (UTC)."""
 
     unit: Unit
-    radius: Radius
     queries: tuple[QueryRecord, ...] = ()
     evidence: Evidence | None = None
     environment: Environment | None = None
     finished: float = field(default_factory=time.time)
 
+    @property
+    @abstractmethod
+    def result(self) -> Result:
+        """What was found, whichever kind it is."""
+
+    @staticmethod
+    def of(unit: Unit, result: Result, **others: Any) -> Record:
+        """The record of a result, whichever kind it is."""
+        if isinstance(result, Reach):
+            return ReachRecord(unit=unit, reach=result, **others)
+        return RadiusRecord(unit=unit, radius=result, **others)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReachRecord(Record):
+    """One finished unit whose reach was asked; its setting names the ε."""
+
+    reach: Reach
+
     def __post_init__(self) -> None:
+        if self.reach.epsilon != self.unit.setting.epsilon:
+            raise InputError(
+                f"reach: expected one at the ε that was asked, {self.unit.setting.epsilon!r}, "
+                f"got one at {self.reach.epsilon!r}"
+            )
+
+    @property
+    def result(self) -> Reach:
+        return self.reach
+
+
+@dataclass(frozen=True, kw_only=True)
+class RadiusRecord(Record):
+    """One finished unit whose radius was asked."""
+
+    radius: Radius
+
+    @property
+    def result(self) -> Radius:
+        return self.radius
+
+    def __post_init__(self) -> None:
+        if self.unit.setting.epsilon is not None:
+            raise InputError(f"radius: expected a reach at ε = {self.unit.setting.epsilon!r}, got a radius")
         if self.evidence is None and self.radius.evidence is not None:
             object.__setattr__(self, "evidence", Evidence(kind=TREES, data=self.radius.evidence))
 

@@ -25,12 +25,22 @@ from sqlalchemy import (
 
 from radii.errors import StoreError
 
-VERSION = 1
+VERSION = 2
 _LOCK = 0x7261646969  # any number that only radii uses
 
 # From a version to the next: each step takes an open transaction.
 Steps = Mapping[int, Callable[[Connection], None]]
-STEPS: Steps = {}
+
+
+def _add_reaches(connection: Connection) -> None:
+    """Version 2 keeps reaches beside radii; the rows of version 1 are radii, and stay as they are."""
+    kind = {"epsilon": "DOUBLE PRECISION", "start": "DOUBLE PRECISION", "resolution": "DOUBLE PRECISION"}
+    for table, name in (("settings", "epsilon"), *(("radii", name) for name in REACH)):
+        connection.exec_driver_sql(f"ALTER TABLE {table} ADD COLUMN {name} {kind.get(name, 'TEXT')}")
+
+
+REACH = ("extremum", "start", "resolution", "unit")  # what a reach has beyond a radius; empty in rows of radii
+STEPS: Steps = {1: _add_reaches}
 
 metadata = MetaData()
 
@@ -76,6 +86,7 @@ settings = Table(
     Column("verifier", Text, nullable=False),
     Column("identity", Text, nullable=False),
     Column("seed", BigInteger),
+    Column("epsilon", Float(53)),  # of the ball whose reach is asked; none for a radius
 )
 units = Table(
     "units",
@@ -120,6 +131,10 @@ radii = Table(
     Column("budget", Text, nullable=False),
     Column("environments_id", Integer, ForeignKey("environments.id")),
     Column("finished", Float(53), nullable=False),
+    Column("extremum", Text),  # of a reach: greatest or least; none for a radius
+    Column("start", Float(53)),
+    Column("resolution", Float(53)),
+    Column("unit", Text),
 )
 queries = Table(
     "queries",

@@ -1,18 +1,18 @@
-"""Which of the stored radii are meant."""
+"""Which of the stored radii and reaches are meant."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, case, select
 
 from radii.store import schema
 
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """Conditions that must all hold; an empty tuple asks nothing.
+    """Conditions that must all hold; an empty tuple asks nothing. `measure` may be radius or reach.
 
     >>> Selection(classifier=("mnist-net",), status=("open", "unsolved"))  # doctest: +ELLIPSIS
     Selection(...)
@@ -31,6 +31,8 @@ class Selection:
     seed: tuple[int, ...] = ()
     status: tuple[str, ...] = ()
     key: tuple[str, ...] = ()
+    epsilon: tuple[float, ...] = ()
+    measure: tuple[str, ...] = ()
 
 
 COLUMNS: dict[str, Any] = {
@@ -46,6 +48,8 @@ COLUMNS: dict[str, Any] = {
     "seed": schema.settings.c.seed,
     "status": schema.radii.c.status,
     "key": schema.units.c.key,
+    "epsilon": schema.settings.c.epsilon,
+    "measure": case((schema.settings.c.epsilon.is_(None), "radius"), else_="reach"),
 }
 
 

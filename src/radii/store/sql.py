@@ -19,7 +19,7 @@ from radii.store._read import Info, Progress
 from radii.store._register import Register
 from radii.store._rows import chunks, insert_new, upsert
 from radii.store.engine import address, connect, guarded, shown
-from radii.store.record import ClassifierRecord, RadiusRecord, Unit, canonical
+from radii.store.record import ClassifierRecord, RadiusRecord, ReachRecord, Record, Unit, canonical
 from radii.store.select import Selection
 
 
@@ -139,7 +139,7 @@ class Store:
 
     # What was found out
 
-    def put(self, record: RadiusRecord) -> None:
+    def put(self, record: Record) -> None:
         """Store a finished unit for good and drop its claim.
 
         An earlier result for the unit is narrowed, costs added. If the two cannot both be right the earlier one
@@ -148,13 +148,21 @@ class Store:
         for alarm in self.put_many([record]):
             raise Contradiction(f"{alarm.classifier}, {alarm.dataset} input {alarm.index}: {alarm.message}")
 
-    def put_many(self, records: Sequence[RadiusRecord]) -> list[Alarm]:
+    def put_many(self, records: Sequence[Record]) -> list[Alarm]:
         """Store finished units in one transaction; what contradicts the store is given back, not raised."""
         with self.write() as connection:
             return _put.put(connection, self._register, records)
 
     def records(self, where: Selection | None = None) -> Iterator[RadiusRecord]:
-        """The selected records with witnesses, evidence and queries; a row that cannot be read is a `StoreError`."""
+        """The selected radii with witnesses, evidence and queries; a row that cannot be read is a `StoreError`."""
+        yield from (record for record in self.results(where) if isinstance(record, RadiusRecord))
+
+    def reaches(self, where: Selection | None = None) -> Iterator[ReachRecord]:
+        """The selected reaches with their witnesses; a row that cannot be read is a `StoreError`."""
+        yield from (record for record in self.results(where) if isinstance(record, ReachRecord))
+
+    def results(self, where: Selection | None = None) -> Iterator[Record]:
+        """The selected radii and reaches; a row that cannot be read is a `StoreError`."""
         for item in self.examine(where):
             if item.record is None or item.faults:
                 raise StoreError(
@@ -183,7 +191,7 @@ class Store:
             return _examine.planned_keys(connection, study)
 
     def get(self, key: str) -> RadiusRecord | None:
-        """The record of one unit, or None."""
+        """The radius of one unit, or None."""
         return next(self.records(Selection(key=(key,))), None)
 
     def finish_times(self, keys: Iterable[str]) -> dict[str, float]:
@@ -218,7 +226,7 @@ class Store:
             return _read.progress(connection, study)
 
     def costs(self) -> dict[tuple[str, tuple[str, ...]], tuple[int, float]]:
-        """Finished units and their CPU seconds, by classifier and (property, norm, search, verifier)."""
+        """Finished units and their CPU seconds, by classifier and (property, norm, search, verifier, measure)."""
         with self.read() as connection:
             return _read.costs(connection)
 

@@ -10,9 +10,9 @@ from typing import Any
 from radii.errors import InputError, RadiiError, StoreError
 from radii.evidence import Claim, check
 from radii.problem import Classification, Instance
-from radii.store import Examined, RadiusRecord, Store
+from radii.store import Examined, RadiusRecord, ReachRecord, Record, Store
 from radii.store.record import TREES, canonical, content_key
-from radii.study import examine
+from radii.study import examine, examine_reach
 from radii.study.recall import Recall, property_of
 
 # What a lower end rests on: a proof checked just now, the input's own class, another tool's word, nothing stored.
@@ -39,7 +39,7 @@ class Finding:
 
 @dataclass(kw_only=True)
 class Row:
-    """One stored radius: what its lower end rests on (None for none), what is wrong, what could not be looked at."""
+    """One stored radius or reach: what its proven end rests on (None for none), what is wrong, what was not seen."""
 
     classifier: str
     dataset: str
@@ -67,6 +67,8 @@ class Audit:
     refused: int = 0  # proofs whose evidence does not show them; each is among `wrong`
     unsupported: int = 0  # lower ends that rest on nothing stored
     claims: int = 0  # lower ends that rest on another tool's word
+    reaches: int = 0  # of the records
+    reach_proofs: int = 0  # proven ends of reaches, whose proofs are not recorded: taken on trust
     wrong: list[Finding] = field(default_factory=list)
     unchecked: list[Finding] = field(default_factory=list)
     missing: list[Finding] = field(default_factory=list)  # planned, and without a result
@@ -77,15 +79,17 @@ def audit(store: Store) -> Audit:
     """Every row looked at with the original models, the data and arithmetic; then rows against each other and plans."""
     result = Audit()
     recall = Recall(_studies(store, result))
-    ends = _Ends()
+    ends, reached = _Ends(), examine_reach.Ends()
     for item in store.examine():
         row = _look(item, recall, result)
         result.rows.append(row)
         result.wrong += [Finding.of(row, line) for line in row.wrong]
         result.unchecked += [Finding.of(row, line) for line in row.unchecked]
-        if item.record is not None:
+        if isinstance(item.record, RadiusRecord):
             ends.add(item.record, row)
-    result.wrong += ends.opposed()
+        elif isinstance(item.record, ReachRecord):
+            reached.add(_question(item.record), item.record, row)
+    result.wrong += [*ends.opposed(), *(Finding.of(row, line) for row, line in reached.opposed())]
     seen = {(one.key, one.message) for one in result.wrong}
     for alarm in store.alarms():
         if (alarm.key, alarm.message) not in seen:  # the note of the row says it already
@@ -119,7 +123,9 @@ def _look(item: Examined, recall: Recall, result: Audit) -> Row:
     row = Row(classifier=item.classifier, dataset=item.dataset, index=item.index, key=item.key, status=item.status)
     row.wrong += item.faults
     record = item.record
-    if record is None:
+    if isinstance(record, ReachRecord):
+        _look_at_reach(record, item, recall, row, result)
+    if not isinstance(record, RadiusRecord):
         return row
     radius = record.radius
     row.lower, row.upper = radius.lower, radius.upper
@@ -135,6 +141,29 @@ def _look(item: Examined, recall: Recall, result: Audit) -> Row:
     result.unsupported += row.rests_on == NOTHING
     result.claims += row.rests_on == CLAIM
     return row
+
+
+def _look_at_reach(record: ReachRecord, item: Examined, recall: Recall, row: Row, result: Audit) -> None:
+    """A reach with everything that can be said against it."""
+    reach = record.reach
+    row.lower, row.upper = reach.lower, reach.upper
+    row.wrong += [line for line in examine_reach.row(record, item.status) if not (item.faults and "without a" in line)]
+    result.reaches += 1
+    if reach.proven is not None:
+        result.reach_proofs += 1
+        row.rests_on = NOTHING
+    try:
+        classifier = recall.classifier(record.unit.classifier)
+        instance = _input(record, recall, row)
+        if instance is None:
+            return
+        row.wrong += examine_reach.forward(record, classifier, instance)
+        result.predicted += 1
+        if reach.witness is not None:
+            result.witnesses += 1
+            row.wrong += examine_reach.witnessed(record, classifier, instance, reach.witness)
+    except RadiiError as error:
+        row.unchecked.append(str(error))
 
 
 def _forward(record: RadiusRecord, recall: Recall, row: Row, result: Audit) -> None:
@@ -157,7 +186,7 @@ def _forward(record: RadiusRecord, recall: Recall, row: Row, result: Audit) -> N
         row.unchecked.append(str(error))
 
 
-def _input(record: RadiusRecord, recall: Recall, row: Row) -> Instance | None:
+def _input(record: Record, recall: Recall, row: Row) -> Instance | None:
     """The input; None where the data set gives it another label, which is wrong. Not found is an `InputError`."""
     where = record.unit.instance
     try:
@@ -209,7 +238,7 @@ def _agree(claim: Claim, record: RadiusRecord) -> None:
         raise InputError("evidence: expected a proof for float32 arithmetic, got one for the reals")
 
 
-def _question(record: RadiusRecord) -> tuple[Any, ...]:
+def _question(record: Record) -> tuple[Any, ...]:
     """What rows must agree in to be compared: network, input, property and norm."""
     unit, setting = record.unit, record.unit.setting
     asked = (setting.property, setting.target, canonical(dict(setting.property_parameters)))

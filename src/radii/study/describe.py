@@ -32,6 +32,7 @@ def _questions(settings: Sequence[Setting]) -> list[str]:
     targets: dict[tuple[str, str], list[str]] = {}
     for setting in settings:
         what = printed(setting.property, setting.property_parameters)
+        what = what if setting.epsilon is None else f"reach of {what} at ε = {setting.epsilon:g}"
         text = (what, f"{setting.norm}, {setting.search} by {setting.verifier}")
         targets.setdefault(text, []).extend([] if setting.target is None else [str(setting.target)])
     return [f"{what}{f' target {_listed(aims)}' if aims else ''}, {how}" for (what, how), aims in targets.items()]

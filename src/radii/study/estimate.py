@@ -57,7 +57,7 @@ def forecast(plan: Plan, store: Store | None, workers: int, retry_before: float 
 def _means(store: Store, todo: list[PlannedUnit]) -> tuple[dict[str, float], int]:
     """Mean CPU seconds of finished units like these by classifier, and under "" of all classifiers."""
     settings = {id(unit.question): unit.record.setting for unit in todo}.values()
-    alike = {(one.property, one.norm, one.search, one.verifier) for one in settings}
+    alike = {(one.property, one.norm, one.search, one.verifier, one.measure) for one in settings}
     spent: dict[str, tuple[int, float]] = {}
     for (name, kind), (number, seconds) in store.costs().items():
         for key in (name, "") if kind in alike else ():

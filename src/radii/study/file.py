@@ -12,7 +12,7 @@ from radii._check import SEEDS, brief, byte_size, nearest, number
 from radii._yaml import read_yaml
 from radii.errors import InputError
 from radii.problem import Property
-from radii.problem.property import find, split
+from radii.problem.property import find, split, without_threshold
 
 
 def _many(value: Any) -> list[Any]:
@@ -47,6 +47,21 @@ def _size(value: Any) -> Any:
 
 def _above_zero(name: str) -> BeforeValidator:
     return BeforeValidator(lambda value: None if value is None else number(value, name, low=0.0, strict=True))
+
+
+def _measures(value: Any) -> list[float | None]:
+    """What is measured: None for a radius, the ε of each reach."""
+    found: list[float | None] = []
+    for one in _many(value):
+        if one == "radius":
+            found.append(None)
+        elif isinstance(one, Mapping) and set(one) == {"reach"} and _many(one["reach"]):
+            found += [number(size, "measure reach", low=0.0, strict=True) for size in _many(one["reach"])]
+        else:
+            raise InputError(f"measure: expected radius or {{reach: ε}}, such as {{reach: 0.1}}, got {brief(one)}")
+    if not found:
+        raise InputError("measure: expected radius or {reach: ε}, got an empty list")
+    return list(dict.fromkeys(found))
 
 
 class Part(BaseModel):
@@ -101,14 +116,13 @@ class PropertyPart(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
     kind: str = "classification"
 
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        self.properties(None)
-        return self
+    def properties(self, classes: int | None, reach: bool = False) -> list[Property]:
+        """The properties that the entry means for a network with that many classes (None: not known yet).
 
-    def properties(self, classes: int | None) -> list[Property]:
-        """The properties that the entry means for a network with that many classes (None: not known yet)."""
-        return list(find(self.kind, "property kind").each(self.model_extra or {}, classes))
+        For a `reach` its threshold must be left out: how far the quantity gets is what is asked.
+        """
+        kind, values = find(self.kind, "property kind"), self.model_extra or {}
+        return list(kind.each(without_threshold(kind, values) if reach else values, classes))
 
 
 class SearchPart(Part):
@@ -158,6 +172,9 @@ class StudyFile(Part):
     property: Annotated[list[Annotated[PropertyPart, BeforeValidator(_kind)]], _Parts, Field(min_length=1)] = Field(
         default_factory=lambda: [PropertyPart()]
     )
+    measure: Annotated[list[float | None], BeforeValidator(_measures)] = Field(
+        default_factory=lambda: list[float | None]([None])
+    )
     norm: Annotated[list[str], _Parts, Field(min_length=1)] = Field(default_factory=lambda: ["linf"])
     search: Annotated[list[Annotated[SearchPart, BeforeValidator(as_method)]], _Parts, Field(min_length=1)] = Field(
         default_factory=lambda: [SearchPart()]
@@ -168,6 +185,30 @@ class StudyFile(Part):
     budget: BudgetPart = BudgetPart()
     seed: int = Field(default=0, ge=0, le=SEEDS)
     evidence: bool = False
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        for reach in {size is not None for size in self.measure}:
+            for part in self.property:
+                part.properties(None, reach)
+        if any(size is not None for size in self.measure):
+            self._fits_reaches()
+        return self
+
+    def _fits_reaches(self) -> None:
+        """Refuses what means nothing for reaches."""
+        for search in self.search:
+            if search.method != "direct":
+                raise InputError(f"measure: expected search direct for reaches, got {search.method}: a grid has none")
+            if search.limit is not None:
+                raise InputError("search: expected no limit for reaches, which are measured at one ε; remove it")
+        if self.evidence:
+            raise InputError("evidence: expected none for reaches: their proofs are not recorded yet; remove it")
+        if any(part.only == "correct" for part in self.data):
+            raise InputError(
+                "data: expected only: all for reaches, got only: correct; every input has one, and exports, reports "
+                "and guarantees tell the correct ones apart (--among correct)"
+            )
 
 
 def read_study(path: str | Path) -> StudyFile:

@@ -83,7 +83,8 @@ def resolve(study: StudyFile, base: Path, tell: Tell | None = None, light: bool 
         alarms += classifier.alarms
         record = _record(source, classifier)
         for chosen, (part, settings, decider) in product(selections, asked):
-            classifier.check_inputs(chosen.data.x, chosen.data.y)
+            labelled = settings.reach is None or settings.property.needs_label
+            classifier.check_inputs(chosen.data.x, chosen.data.y if labelled else None)
             asked_of: set[int] = set()
             for question, rows in _questions(Question(source, classifier, settings, decider), part, chosen.data):
                 question.check()
@@ -95,6 +96,8 @@ def resolve(study: StudyFile, base: Path, tell: Tell | None = None, light: bool 
             skipped += len(chosen.instances) - len(asked_of)
     # The units' keys are part of the plan's identity: with another version of a verifier the same file is another plan.
     whole = {**study.model_dump(mode="json"), "data": bodies, "units": content_key(sorted(units))}
+    if study.measure == [None]:  # the body that radii had before there were reaches
+        del whole["measure"]
     return Plan(study.name, list(units.values()), whole, study.seed, skipped, tuple(dict.fromkeys(alarms)))
 
 
@@ -130,7 +133,8 @@ def _settings(study: StudyFile, base: Path) -> Iterator[tuple[PropertyPart, Radi
     from radii.verifiers.catalogue import located, make
 
     budget = Budget(**study.budget.values())
-    for part, norm, search, verifier in product(study.property, study.norm, study.search, study.verifier):
+    asked = product(study.property, study.measure, study.norm, study.search, study.verifier)
+    for part, reach, norm, search, verifier in asked:
         if isinstance(verifier, dict) and isinstance(verifier.get("scripts"), str):
             verifier = {**verifier, "scripts": str(beside(verifier["scripts"], base))}
         decider = make(verifier)
@@ -138,7 +142,9 @@ def _settings(study: StudyFile, base: Path) -> Iterator[tuple[PropertyPart, Radi
             decider = seeded(decider, study.seed)
         if study.evidence:
             decider = recording(decider)
-        if search.method == "direct" and not isinstance(decider, Measurer):
+        if reach is not None:
+            RadiusSettings.reacher(decider)
+        elif search.method == "direct" and not isinstance(decider, Measurer):
             raise InputError(
                 "search direct: expected a verifier that measures radii (native, milp, envelope), got "
                 f"{decider.identity}; use search: {{method: kbinary, grid: {{start: …, stop: …, step: …}}}}"
@@ -146,7 +152,8 @@ def _settings(study: StudyFile, base: Path) -> Iterator[tuple[PropertyPart, Radi
         decider = located(decider, base)
         named = isinstance(verifier, str) and "{network}" not in verifier
         settings = RadiusSettings(
-            property=part.properties(None)[0],
+            property=part.properties(None, reach is not None)[0],
+            reach=reach,
             norm=norm,
             budget=budget,
             verifier=str(verifier) if named else decider,
@@ -159,12 +166,12 @@ def _settings(study: StudyFile, base: Path) -> Iterator[tuple[PropertyPart, Radi
 
 def _search(part: SearchPart) -> dict[str, Any]:
     if part.method == "direct":
-        return {"tolerance": part.tolerance or 0.002, "limit": part.limit}
+        return {"tolerance": part.tolerance or 0.0, "limit": part.limit}
     return {"grid": part.grid, "k": part.k or 1, "method": part.method}
 
 
 def _questions(question: Question, part: PropertyPart, data: Dataset) -> Iterator[tuple[Question, list[int]]]:
     """The question once for each property that the entry means, with the rows it can be asked of."""
-    for property in part.properties(question.classifier.classes):
+    for property in part.properties(question.classifier.classes, question.settings.reach is not None):
         rows = [row for row, label in enumerate(data.y.tolist()) if property.asks(label)]
         yield replace(question, settings=replace(question.settings, property=property)), rows

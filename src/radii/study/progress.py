@@ -5,14 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from radii.problem import Radius
+from radii.problem import Result
 
-Told = Callable[[int, Radius], None]
+Told = Callable[[int, Result], None]
 
 
 @contextmanager
-def shown(progress: Callable[[int, int, Radius], None] | bool | None, total: int, name: str) -> Iterator[Told | None]:
+def shown(progress: Callable[[int, int, Any], None] | bool | None, total: int, name: str) -> Iterator[Told | None]:
     """What to call with (finished, radius): the caller's function, a bar (True, or None at a terminal), or None."""
     if callable(progress):
         yield lambda finished, radius: progress(finished, total, radius)
@@ -47,7 +48,7 @@ def _bar(total: int, name: str) -> Iterator[Told]:
         task = bar.add_task(name or "radii", total=total, open=0)
         still_open = 0
 
-        def tell(finished: int, radius: Radius) -> None:
+        def tell(finished: int, radius: Result) -> None:
             nonlocal still_open
             still_open += radius.status.value in ("open", "unsolved")
             bar.update(task, completed=finished, open=still_open)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from radii.decide import Decider
 from radii.models.classifier import Classifier
-from radii.problem import Instance, Radius
+from radii.problem import Instance, Radius, Reach, Result
+from radii.problem.radius import Cost
 from radii.search import direct, in_batches
 from radii.search.drive import Heard
 from radii.store import ClassifierRecord, InstanceRecord, Unit
@@ -44,7 +47,7 @@ class Question:
             self.settings.property.check(self.classifier.classes, label)
 
     def unit(self, instance: Instance) -> Unit:
-        """The unit of one input: what the store knows its radius by."""
+        """The unit of one input: what the store knows its result by."""
         net = self.classifier
         record = ClassifierRecord(
             fingerprint=net.fingerprint,
@@ -58,6 +61,37 @@ class Question:
             setting=self.settings.setting(self.decider),
             budget=self.settings.costs(),
         )
+
+    def results(
+        self,
+        instances: Sequence[Instance],
+        ended: Callable[[int, Result], None] | None = None,
+        heard: Heard | None = None,
+    ) -> Sequence[Result]:
+        """One radius per instance, or one reach where those are asked for; see `radii`."""
+        asked = self.settings
+        if asked.reach is None:
+            return self.radii(instances, ended, heard)
+        return asked.reacher(self.decider).reach(
+            self.classifier,
+            instances,
+            asked.property,
+            asked.norm,
+            asked.reach,
+            asked.budget,
+            tolerance=asked.tolerance,
+            progress=ended,
+        )
+
+    def nothing(self, instance: Instance, cost: Cost, note: str) -> Result:
+        """The result of a search that was ended from outside: it has no ends, and `note` says why."""
+        asked = self.settings
+        if asked.reach is None:
+            return Radius(tolerance=asked.tolerance, limit=asked.limit, cost=cost, note=note)
+        classes = self.classifier.classes
+        quantity = asked.property.quantity(classes, instance.label, np.zeros(classes))
+        least, unit = quantity.least, quantity.unit
+        return Reach(asked.reach, least=least, unit=unit, tolerance=asked.tolerance, cost=cost, note=note)
 
     def radii(
         self,

@@ -11,7 +11,7 @@ from radii.data.sources.registry import SOURCES
 from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.problem import Instance, Property
-from radii.problem.property import make
+from radii.problem.property import find, make, without_threshold
 from radii.store import ClassifierRecord, InstanceRecord, Setting
 from radii.study.sources import Source, inputs
 
@@ -94,4 +94,7 @@ class Recall:
 def property_of(setting: Setting) -> Property:
     """The property that a setting names."""
     target = {} if setting.target is None else {"target": setting.target}
-    return make(setting.property, {**setting.property_parameters, **target})
+    values = {**setting.property_parameters, **target}
+    return make(
+        setting.property, values if setting.epsilon is None else without_threshold(find(setting.property), values)
+    )

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from radii.errors import InputError, StoreError
-from radii.problem import Answer, Radius
+from radii.problem import Answer, Radius, Result
 from radii.problem.radius import Cost
 from radii.runners import Outcome, Reason, Runner, Task, fair_order
 from radii.search import concurrently
-from radii.store import Environment, QueryRecord, RadiusRecord
+from radii.store import Environment, QueryRecord, Record
 from radii.study.claims import SECONDS, Claims
 from radii.study.plan import Plan, PlannedUnit
 from radii.study.stop import Stop, Stopped
-from radii.study.worker import TICK_SECONDS, RunnerPool, find_radius, limits
+from radii.study.worker import TICK_SECONDS, RunnerPool, limits, measure
 
 if TYPE_CHECKING:
     from radii.store import Alarm, Store
@@ -36,7 +36,7 @@ class Finished:
     """One unit that this run has finished; `failure` says why a unit gave nothing."""
 
     unit: PlannedUnit
-    radius: Radius
+    result: Result
     failure: str = ""
 
 
@@ -85,7 +85,7 @@ class Run:
         self.summary = Summary(planned=len(self.plan.units))
         self._retry_before: float | None = None
         self._missing: list[PlannedUnit] | None = None
-        self._waiting: list[RadiusRecord] = []
+        self._waiting: list[Record] = []
         self._written = 0.0
 
     def prepare(self) -> int:
@@ -158,18 +158,17 @@ class Run:
         def heard(place: int, epsilon: float, answer: Answer) -> None:
             trace[place].append(QueryRecord.of(epsilon, answer, question.decider.identity))
 
-        def ended(place: int, radius: Radius) -> None:
+        def ended(place: int, result: Result) -> None:
             if place in left:
                 left.remove(place)
                 direct = question.settings.grid is None
-                rows = QueryRecord.of_search(radius, question.decider.identity) if direct else tuple(trace[place])
-                self._keep(units[place], radius, rows, patient=True)
+                rows = _searched(result, question.decider.identity) if direct else tuple(trace[place])
+                self._keep(units[place], result, rows, patient=True)
 
         try:
             instances = [unit.instance for unit in units]
-            found = question.radii(instances, ended, heard)
-            for place, radius in enumerate(found):
-                ended(place, radius)
+            for place, result in enumerate(question.results(instances, ended, heard)):
+                ended(place, result)
         finally:
             self._write()
 
@@ -219,10 +218,10 @@ class Run:
 
     def _land(self, unit: PlannedUnit, outcome: Outcome) -> None:
         if outcome.failure is None:
-            radius: Radius = outcome.value
-            peak = max(radius.cost.peak_memory, outcome.peak_memory or 0)
-            whole = replace(radius, cost=replace(radius.cost, peak_memory=peak))
-            self._keep(unit, whole, QueryRecord.of_search(whole, unit.question.decider.identity))
+            result: Result = outcome.value
+            peak = max(result.cost.peak_memory, outcome.peak_memory or 0)
+            whole = replace(result, cost=replace(result.cost, peak_memory=peak))
+            self._keep(unit, whole, _searched(whole, unit.question.decider.identity))
             return
         reason, message = outcome.failure.reason, outcome.failure.message
         cost = Cost(
@@ -236,9 +235,7 @@ class Run:
         )
         # A limit that was reached is an answer; a crash or an exception is a failure of the run.
         failure = "" if reason in (Reason.TIME, Reason.MEMORY) else f"{reason}: {message}"
-        asked = unit.question.settings
-        known = Radius(tolerance=asked.tolerance, limit=asked.limit, cost=cost, note=f"{reason}: {message}")
-        self._keep(unit, known, failure=failure)
+        self._keep(unit, unit.question.nothing(unit.instance, cost, f"{reason}: {message}"), failure=failure)
 
     # Search over a grid: one query is one task, and redundant ones are cancelled.
 
@@ -300,19 +297,17 @@ class Run:
     def _keep(
         self,
         unit: PlannedUnit,
-        radius: Radius,
+        result: Result,
         queries: tuple[QueryRecord, ...] = (),
         failure: str = "",
         patient: bool = False,
     ) -> None:
         """Stores a result: at once, or (patient) with others that come within half a second."""
-        self._waiting.append(
-            RadiusRecord(unit=unit.record, radius=radius, queries=queries, environment=self._environment)
-        )
+        self._waiting.append(Record.of(unit.record, result, queries=queries, environment=self._environment))
         if not patient or time.monotonic() - self._written >= _PATIENCE:
             self._write()
         self.summary.done += 1
-        finished = Finished(unit, radius, failure)
+        finished = Finished(unit, result, failure)
         if failure:
             self.summary.failures.append(finished)
         if self.listen is not None:
@@ -328,7 +323,12 @@ class Run:
 def _task(unit: PlannedUnit) -> Task:
     question = unit.question
     args = (question.source, question.settings, question.decider, unit.instance)
-    return Task(key=unit.key, function=find_radius, args=args, limits=limits(question.settings.budget), retries=1)
+    return Task(key=unit.key, function=measure, args=args, limits=limits(question.settings.budget), retries=1)
+
+
+def _searched(result: Result, decider: str) -> tuple[QueryRecord, ...]:
+    """The search of a radius as a row of the queries; that of a reach asks about thresholds, not about sizes."""
+    return QueryRecord.of_search(result, decider) if isinstance(result, Radius) else ()
 
 
 def _fair(units: Iterable[PlannedUnit]) -> list[PlannedUnit]:

@@ -8,12 +8,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
+import numpy as np
+
 from radii._check import SEEDS, choice, nearest, number, whole
-from radii.decide import Budget, Decider
+from radii.decide import Budget, Decider, Reacher
 from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.problem import LINF, Classification, Norm, Property
-from radii.problem.property import known_property
+from radii.problem.property import known_property, measured
 from radii.search import Grid, GridSearch, Iterative, KBinary
 from radii.search.direct import refuse_asker
 from radii.store import Setting
@@ -33,13 +35,16 @@ class Options(TypedDict, total=False):
     seconds: float | None
     memory: int | str | None
     nodes: int | None
-    tolerance: float | str
+    tolerance: float | str | None
     limit: float | str | None
     grid: Any
     verifier: Decider | str
     seed: int
     evidence: bool
 
+
+# The gap that counts as closed: of radii in units of ε, of reaches as a share of what is proven.
+TOLERANCE = {"radius": 0.002, "reach": 0.02}
 
 # Searches over a grid; batches gain nothing from speculation, so one query per input at a time unless k says more.
 _SEARCHES: dict[str, type[KBinary] | type[Iterative]] = {"kbinary": KBinary, "iterative": Iterative}
@@ -52,7 +57,7 @@ class RadiusSettings:
     property: Property = Classification()
     norm: Norm = LINF
     budget: Budget = Budget()
-    tolerance: float = 0.002
+    tolerance: float = 0.0  # 0 takes the default of what is measured
     limit: float | None = None
     grid: Grid | None = None
     k: int = 1
@@ -60,28 +65,39 @@ class RadiusSettings:
     verifier: Decider | str = "native"
     seed: int = 0
     evidence: bool = False
+    reach: float | None = None  # the ε whose reach is asked for; None asks for radii
 
     @staticmethod
-    def of(options: Options | Mapping[str, Any]) -> RadiusSettings:
-        """The settled form of the keywords; an unknown one is refused with the nearest that exists."""
+    def of(options: Options | Mapping[str, Any], reach: float | str | None = None) -> RadiusSettings:
+        """The settled form of the keywords; an unknown one is refused with the nearest that exists.
+
+        With `reach`, reaches in balls of that ε are asked for instead of radii: the property may leave its threshold
+        out, and `tolerance` is a share of what is proven.
+        """
         given = dict(cast(Mapping[str, Any], options))
         known = Options.__annotations__
         for key in given:
             if key not in known:
                 raise InputError(f"{key}: expected one of {', '.join(known)}{nearest(key, known)}")
         spent = {key: given.pop(key) for key in ("seconds", "memory", "nodes") if key in given}
+        given = {key: value for key, value in given.items() if key != "tolerance" or value is not None}
+        if "tolerance" in given:
+            given["tolerance"] = number(given["tolerance"], "tolerance", low=0.0, strict=True)
         target = given.pop("target", None)
         if target is not None:
             if known_property(given.get("property", Classification())) != Classification():
                 raise InputError(f"target: expected no target beside property={given['property']!r}")
             given["property"] = Classification(target)
-        return RadiusSettings(**given, budget=Budget(**spent))
+        return RadiusSettings(**given, budget=Budget(**spent), reach=cast(Any, reach))
 
     def __post_init__(self) -> None:
+        reach = None if self.reach is None else number(self.reach, "reach", low=0.0, strict=True)
         settled = {
-            "property": known_property(self.property),
+            "reach": reach,
+            "property": known_property(self.property) if reach is None else measured(self.property),
             "norm": Norm.of(self.norm),
-            "tolerance": number(self.tolerance, "tolerance", low=0.0, strict=True),
+            "tolerance": number(self.tolerance, "tolerance", low=0.0)
+            or TOLERANCE["radius" if reach is None else "reach"],
             "limit": None if self.limit is None else number(self.limit, "limit", low=0.0, strict=True),
             "grid": None if self.grid is None else Grid.of(self.grid),
             "k": whole(self.k, "k", low=1),
@@ -92,12 +108,18 @@ class RadiusSettings:
             object.__setattr__(self, key, value)
         if self.evidence and self.grid is not None:
             raise InputError("evidence: expected search direct, which can record it, got a search over a grid")
+        if reach is not None:
+            for name in ("grid", "limit", "evidence"):
+                if getattr(self, name):
+                    raise InputError(f"{name}: expected none for a reach, which is measured at one ε; remove it")
 
     def setting(self, decider: Decider) -> Setting:
         """The part of a stored unit's key that says what was asked and how."""
         parameters: dict[str, Any] = {"tolerance": self.tolerance, "limit": self.limit}
         if self.grid is not None:
             parameters = {"grid": list(self.grid.epsilons), "k": self.k}
+        elif self.reach is not None:
+            parameters = {"tolerance": self.tolerance}
         return Setting.of(
             self.property,
             self.norm,
@@ -106,6 +128,7 @@ class RadiusSettings:
             verifier=self.verifier if isinstance(self.verifier, str) else re.split(r"[^\w-]", decider.identity)[0],
             identity=decider.identity,
             seed=self.seed,
+            epsilon=self.reach,
         )
 
     def machine(self) -> GridSearch:
@@ -126,9 +149,19 @@ class RadiusSettings:
         """Refuses what the decider says it cannot answer, in one line that names verifiers that could."""
         from radii.verifiers.support import refuse_unsupported
 
-        if self.grid is None:
+        if self.reach is not None:
+            self.reacher(decider)
+            self.property.quantity(classifier.classes, 0, np.zeros(classifier.classes))
+        elif self.grid is None:
             refuse_asker(decider)
         refuse_unsupported(decider, classifier, self.property, self.norm, direct=self.grid is None)
+
+    @staticmethod
+    def reacher(decider: Decider) -> Reacher:
+        """The decider itself if it measures reaches; another is refused."""
+        if isinstance(decider, Reacher):
+            return decider
+        raise InputError(f"verifier: expected one that measures reaches (native), got {decider.identity}")
 
     def costs(self) -> dict[str, Any]:
         """The budget as plain values."""

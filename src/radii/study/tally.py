@@ -60,9 +60,9 @@ class Tally:
     def add(self, finished: Finished) -> None:
         """Count one finished unit."""
         if self._began is None:  # loading the workers is not part of the rate
-            self._began = time.monotonic() - max(0.001, finished.radius.cost.wall_seconds)
+            self._began = time.monotonic() - max(0.001, finished.result.cost.wall_seconds)
         if not self.retry:
-            self.rows[finished.unit.record.classifier.name].statuses[finished.radius.status.value] += 1
+            self.rows[finished.unit.record.classifier.name].statuses[finished.result.status.value] += 1
         self.ran += 1
         self.failed += bool(finished.failure)
         self.tick()
@@ -96,7 +96,7 @@ class Tally:
 
 def described(finished: Finished) -> dict[str, Any]:
     """One finished unit as plain values."""
-    unit, radius = finished.unit.record, finished.radius
+    unit, result = finished.unit.record, finished.result
     return {
         "classifier": unit.classifier.name,
         "dataset": unit.instance.dataset,
@@ -104,10 +104,11 @@ def described(finished: Finished) -> dict[str, Any]:
         "index": unit.instance.index,
         "target": unit.setting.target,
         "norm": unit.setting.norm,
-        "status": radius.status.value,
-        "lower": radius.lower,
-        "upper": radius.upper,
-        "cpu_seconds": radius.cost.cpu_seconds,
+        **({} if unit.setting.epsilon is None else {"epsilon": unit.setting.epsilon}),
+        "status": result.status.value,
+        "lower": result.lower,
+        "upper": result.upper,
+        "cpu_seconds": result.cost.cpu_seconds,
         "failure": finished.failure or None,
         "key": unit.key,
     }

@@ -1,4 +1,4 @@
-"""What a worker does: one radius, or one query; and how a search over a grid asks a runner."""
+"""What a worker does: one radius or reach, or one query; and how a search over a grid asks a runner."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from radii.decide import Budget, Decider
 from radii.models.classifier import Classifier
-from radii.problem import Answer, Instance, Query, Radius, Reason
+from radii.problem import Answer, Instance, Query, Reason, Result
 from radii.runners import Limits, Outcome, Runner, Task
 from radii.store import QueryRecord
 from radii.study.question import Question
@@ -30,9 +30,9 @@ def classifier_of(source: Source | Held) -> Classifier:
     return _loaded[source.fingerprint]
 
 
-def find_radius(source: Source | Held, settings: RadiusSettings, decider: Decider, instance: Instance) -> Radius:
-    """The radius of one instance by direct search."""
-    return Question(source, classifier_of(source), settings, decider).radii([instance])[0]
+def measure(source: Source | Held, settings: RadiusSettings, decider: Decider, instance: Instance) -> Result:
+    """The radius of one instance by direct search, or its reach."""
+    return Question(source, classifier_of(source), settings, decider).results([instance])[0]
 
 
 def answer(source: Source | Held, decider: Decider, budget: Budget, query: Query) -> Answer:

@@ -32,6 +32,7 @@ from radii.store import (
     queries_frame,
     radii_frame,
 )
+from radii.testing._store_reaches import ReachExam
 from radii.testing._store_records import record, unit
 
 CONTRACT = [
@@ -87,7 +88,7 @@ with open_store(where) as store:
 """
 
 
-class StoreExam(ABC):
+class StoreExam(ReachExam, ABC):
     """Questions about any place a store can live; every `test_` method is one."""
 
     @abstractmethod

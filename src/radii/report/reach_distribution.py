@@ -1,0 +1,42 @@
+"""ReachDistribution as users meet it: the statistics of `radii.stats`, with pictures and a report on top."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from radii._html import table
+from radii.stats import reaches
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from radii.store import Store
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReachDistribution(reaches.ReachDistribution):
+    """Reaches of n inputs in balls of one ε; build it with `radii.distribution(..., reach=ε)` or `from_arrays`.
+
+    >>> dist = ReachDistribution.from_arrays(lower=[0.1, 0.3], upper=[0.2, 0.3], quantity="output change", epsilon=0.01)
+    >>> dist.share(0.25).proven
+    0.5
+    """
+
+    source: str | Path | Store | None = None  # the store that the keys are of
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is copied to another process: an open store is not."""
+        address = self.source if isinstance(self.source, (str, Path)) else None
+        return {one.name: getattr(self, one.name) for one in fields(self)} | {"source": address}
+
+    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Axes with the share of inputs on the good side of γ; options are `confidence` (draws the band), `among`."""
+        from radii.report.reach_curves import reach_curve
+
+        return reach_curve(self, ax, **options)
+
+    def _repr_html_(self) -> str:
+        """The summary, for notebooks."""
+        return table(f"{self.name or 'reaches'}: {self.title}", list(self.summary().items()))
