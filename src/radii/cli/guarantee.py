@@ -39,7 +39,7 @@ Among = Annotated[str, typer.Option(help="all inputs, or only the correct ones."
 Target = Annotated[str | None, typer.Option(help="Only this class counts as a change of mind.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
-_FLAGS = ("--one", "--by-class", "--sequential", "--finite", "--json")
+_FLAGS = ("--one", "--by-class", "--sequential", "--finite", "--mean", "--json")
 
 
 class Spellings(Whole):
@@ -161,7 +161,12 @@ def run(
 @app.command()
 def read(
     store: Annotated[str, typer.Argument(help="File or URL of a store, or a .csv file.")],
-    eps: Eps,
+    eps: Annotated[str | None, typer.Option(help="The ε of the sentence, such as 0.02 or 8/255.")] = None,
+    gamma: Annotated[str | None, typer.Option(help="The sentence about reaches: how many stay within this.")] = None,
+    mean: Annotated[bool, typer.Option("--mean", help="The sentence about the mean reach (Hoeffding).")] = False,
+    bounds: Annotated[
+        str | None, typer.Option(help="With --mean: LOW,HIGH that no reach leaves, where it has no limits itself.")
+    ] = None,
     confidence: Confidence = 0.95,
     method: Method = None,
     population: Population = None,
@@ -179,17 +184,39 @@ def read(
     target: Target = None,
     json: Json = False,
 ) -> None:
-    """Print the sentence about unseen inputs that stored radii allow.
+    """Print the sentence about unseen inputs that stored radii allow; with --gamma or --mean, that stored reaches do.
 
     \b
-    Example:
+    Examples:
       radii guarantee read study.db --eps 8/255 --by-class
+      radii guarantee read reaches.db --gamma 0.2
+      radii guarantee read reaches.db --mean
     """
-    from radii._check import epsilon
+    from radii._check import epsilon, number
     from radii.cli.loading import Part, check_names, loaded
+    from radii.cli.reached import bounds_of, reach_sentences
 
-    size = epsilon(eps, "--eps")
     content = loaded([store], Part(study or (), classifier or ()), "guarantee")
+    if gamma is not None or mean:
+        if label or by_class or at_least is not None or target is not None or (mean and gamma is not None):
+            raise InputError(
+                "--gamma, --mean: expected one of them, without --class, --by-class, --at-least and --target"
+            )
+        point, size = (
+            None if text is None else number(text, name) for text, name in ((gamma, "--gamma"), (eps, "--eps"))
+        )
+        told = {"confidence": confidence, "among": among, "population": population, "bounds": bounds_of(bounds)}
+        reach_sentences(content, point, size, told, one, method, json)
+        return
+    if eps is None:
+        raise InputError(
+            "radii guarantee: expected --eps for radii, or --gamma or --mean for reaches, got none of them"
+        )
+    size = epsilon(eps, "--eps")
+    if content.empty:
+        raise InputError(
+            f"radii guarantee: expected finished radii, got only reaches in {store}; use --gamma or --mean"
+        )
     wanted = check_names(content.series, label or (), target)
     if at_least is not None:
         _claims(content, size, at_least, confidence, json)

@@ -39,7 +39,7 @@ def loaded(addresses: Sequence[str], part: Part, purpose: str) -> Content:
     _known_names(addresses, part)
     where = Selection(study=tuple(part.study), classifier=tuple(part.classifier))
     content = gather(addresses, where)
-    if content.empty:
+    if content.empty and not content.reaches:
         raise InputError(
             f"radii {purpose}: expected finished radii, got none in {', '.join(addresses)}; run the study first"
         )

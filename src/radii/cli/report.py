@@ -11,6 +11,7 @@ from radii.cli.console import counted, note
 from radii.cli.options import DataOption, data_options
 
 if TYPE_CHECKING:
+    from radii.report.content import Content
     from radii.store import Selection
 
 FORMATS = {"html": ".html", "md": ".md", "pdf": ".pdf", "latex-tables": ".tex"}
@@ -35,7 +36,7 @@ def report(
     ] = None,
     title: Annotated[str, typer.Option(help="Title of the report.")] = "Robustness report",
 ) -> None:
-    """Write a report of stored radii: one file that needs no network.
+    """Write a report of stored radii and reaches: one file that needs no network.
 
     \b
     Example:
@@ -70,9 +71,16 @@ def report(
     documents.write(content, target, kind, options)
     for line in content.alarms:
         note(f"alarm: {line}")
-    if content.empty:
+    if content.empty and not content.reaches:
         note("no finished radius in these stores: the report says so, and nothing else")
-    note(f"{target}: {counted(len(content.series), 'network')}, {target.stat().st_size / 1e6:.2f} MB")
+    note(
+        f"{target}: {counted(len(content.series), 'network')}{_reached(content)}, {target.stat().st_size / 1e6:.2f} MB"
+    )
+
+
+def _reached(content: Content) -> str:
+    many = len(content.reaches)
+    return f", {many} distribution{'' if many == 1 else 's'} of reaches" if many else ""
 
 
 def _selection(stores: list[str], studies: list[str], classifiers: list[str]) -> Selection:

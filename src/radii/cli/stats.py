@@ -57,6 +57,14 @@ def stats(
     if compare is not None:
         _compare(content, compare, among, json)
         return
+    if content.empty or (chosen == "summary" and content.reaches):
+        if content.empty and chosen != "summary":
+            raise InputError(f"radii stats {chosen}: expected finished radii, got only reaches; use radii stats")
+        from radii.cli.reached import reach_stats
+
+        reach_stats(content, confidence, json and content.empty)
+    if content.empty:
+        return
     size = tables.default_eps(content) if eps is None else epsilon(eps, "--eps")
     if chosen == "summary" and json:
         emit_json({"eps": size, "networks": [_facts(one, size, confidence) for one in content.series]})

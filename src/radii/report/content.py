@@ -21,6 +21,8 @@ from radii.store.frame import ends_in_order
 if TYPE_CHECKING:
     import pandas as pd
 
+    from radii.report.reach_series import ReachSeries
+
 
 @dataclass(frozen=True)
 class Part:
@@ -70,6 +72,7 @@ class Content:
     class_names: tuple[str, ...] = ()
     title: str = "Robustness report"
     origin: str = ""  # what a reader must know of where the radii come from, where no store tells it
+    reaches: tuple[ReachSeries, ...] = ()
 
     @property
     def empty(self) -> bool:
@@ -96,9 +99,11 @@ def gather(
 ) -> Content:
     """The content of stores, and of CSV files, which must exist; `where` picks some of their radii."""
     from radii.report import sheets
+    from radii.report.reach_series import stored_reaches
 
     known: list[Facts] = []
     found: list[Series] = []
+    reaches: list[ReachSeries] = []
     parts = [address if isinstance(address, Part) else Part(address) for address in stores]
     for part in parts:
         asked = part.within(where)
@@ -109,11 +114,13 @@ def gather(
             known.append(facts(store, asked.study))
             series = _series(store, asked, part.keys, tuple(class_names))
             found += (replace(one, source=part.store, study=part.study) for one in series)
+            reaches += stored_reaches(store, asked, part.store, part.keys, tuple(class_names))
     if not parts:
         raise StoreError("report: expected at least one store, got none")
     found.sort(key=lambda one: natural(one.name))
     origin = sheets.ORIGIN if any(sheets.is_sheet(part.store) for part in parts) else ""
-    return Content(tuple(_named(found)), tuple(known), tuple(class_names), title, origin)
+    reaches.sort(key=lambda one: natural(one.name))
+    return Content(tuple(_named(found)), tuple(known), tuple(class_names), title, origin, tuple(reaches))
 
 
 def natural(name: str) -> list[tuple[int, str]]:
@@ -132,7 +139,8 @@ def named(content: Content, class_names: Sequence[str]) -> Content:
         )
         for one in content.series
     )
-    return replace(content, series=series, class_names=names)
+    reaches = tuple(replace(one, dist=replace(one.dist, class_names=names)) for one in content.reaches)
+    return replace(content, series=series, class_names=names, reaches=reaches)
 
 
 def opened(address: str | Path | Store) -> AbstractContextManager[Store]:

@@ -10,6 +10,7 @@ from radii.report import tables
 from radii.report.content import Content
 from radii.report.page import Options, banner, write_page
 from radii.report.pdf_pages import plates
+from radii.report.reach_section import section_tables
 from radii.report.stats_tables import view
 from radii.report.tables import Table
 
@@ -100,11 +101,12 @@ def write(content: Content, path: str | Path, kind: str, options: Options | None
 
 
 def _tables(content: Content, options: Options) -> list[Table]:
+    reaches = section_tables(content, options.confidence)
     if content.empty:
-        return [tables.provenance(content)]
+        return [*([tables.identity(content)] if reaches else []), *reaches, tables.provenance(content)]
     eps = tables.default_eps(content) if options.eps is None else options.eps
     chosen = tables.all_tables(content, eps, options.confidence)
-    return chosen + [one for name in options.views for one in view(name, content, eps, options.confidence)]
+    return chosen + reaches + [one for name in options.views for one in view(name, content, eps, options.confidence)]
 
 
 def _latex_table(table: Table) -> str:

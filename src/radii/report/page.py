@@ -18,6 +18,7 @@ from radii.report import tables
 from radii.report.content import Content
 from radii.report.payload import as_script, download, gathered_pictures, payload
 from radii.report.png import Originals
+from radii.report.reach_section import reach_sections
 from radii.report.stats_tables import view
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def html(content: Content, options: Options | None = None) -> str:
     found = payload(content, eps, chosen.confidence, pictures)
     compared = tables.comparisons(content)
     more = [one for name in chosen.views for one in view(name, content, eps, chosen.confidence)]
+    reaches = reach_sections(content, chosen.confidence, Originals(chosen.data))
     found["compare"] = [list(row) for row in compared.rows]
     found |= {"live": chosen.live, "state": chosen.state}
     text: str = _template().render(
@@ -70,7 +72,8 @@ def html(content: Content, options: Options | None = None) -> str:
         shares=tables.shares(content, eps, chosen.confidence),
         fairness=tables.fairness(content, eps, chosen.confidence),
         compared=compared,
-        rest=[tables.quality(content), tables.outcomes(content), tables.evidence(content), *more],
+        reaches=reaches,
+        rest=[*([] if content.empty and reaches else _radii_tables(content)), tables.evidence(content), *more],
         has_pairs=any("pairs" in one for one in found["series"]),
         has_pictures=bool(pictures),
         has_originals=any(one.original for one in pictures.values()),
@@ -85,6 +88,10 @@ def html(content: Content, options: Options | None = None) -> str:
         made=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
     )
     return text
+
+
+def _radii_tables(content: Content) -> list[tables.Table]:
+    return [tables.quality(content), tables.outcomes(content)]
 
 
 def write_page(content: Content, path: str | Path, options: Options | None = None) -> Path:
@@ -130,12 +137,12 @@ def banner(content: Content) -> Banner:
     done = sum(p.done for facts in content.facts for p in facts.progress)
     warnings: list[str] = []
     if claims:
-        warnings.append(f"{claims} lower ends rest on an external tool's word alone: they were not checked here.")
+        warnings.append(f"{claims} proven ends rest on an external tool's word alone: they were not checked here.")
     if done < planned:
         warnings.append(f"Unfinished: {done} of {planned} planned radii are done; the rest is not in these figures.")
     if content.origin:
         warnings.append(content.origin)
-    if content.empty:
+    if content.empty and not content.reaches:
         warnings.append("No radius is finished yet, so there is nothing to show.")
     if any(one.nearest for one in content.series):
         warnings.append(
@@ -153,7 +160,8 @@ def datasets_for(
     content: Content, source: str, root: str | Path | None = None, options: Mapping[str, Any] | None = None
 ) -> tuple[Dataset, ...]:
     """The data sets of the splits that a content speaks of, for the pictures of the originals."""
-    splits: Iterable[Any] = dict.fromkeys(one.question["split"] for one in content.series)
+    asked = [*(one.question for one in content.series), *(one.question for one in content.reaches)]
+    splits: Iterable[Any] = dict.fromkeys(one["split"] for one in asked)
     given = tuple(sorted((options or {}).items()))
     return tuple(_loaded(source, split, root, given) for split in splits)
 

@@ -37,6 +37,16 @@ class ReachDistribution(reaches.ReachDistribution):
 
         return reach_curve(self, ax, **options)
 
+    def report(self, path: str | Path, *others: ReachDistribution, **options: Any) -> Path:
+        """Write a report of this distribution, beside others if given, and give its path back.
+
+        The ending chooses the format: .html, .md or .tex. Options are `confidence`, `title`, and `data` for pictures of
+        inputs beside their witnesses.
+        """
+        from radii.report.reach_section import write_report
+
+        return write_report(path, (self, *others), **options)
+
     def _repr_html_(self) -> str:
         """The summary, for notebooks."""
         return table(f"{self.name or 'reaches'}: {self.title}", list(self.summary().items()))

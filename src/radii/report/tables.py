@@ -167,6 +167,13 @@ def identity(content: Content) -> Table:
         where = f"{one.question['dataset']} {one.question['split']}"
         mark, file = (record.fingerprint[:16], record.path or "–") if record else ("–", "–")
         rows.append((one.name, mark, file, where, asked, how))
+    for reached in content.reaches:
+        record = prints.get((reached.store, str(reached.question.get("classifier"))))
+        if record is not None:
+            asked = f"{reached.dist.title}: {property_text(reached.question)}"
+            how = "{search}, {verifier}, seed {seed}".format(**reached.question)
+            where = f"{reached.question['dataset']} {reached.question['split']}"
+            rows.append((reached.name, record.fingerprint[:16], record.path or "–", where, asked, how))
     headers = ("network", "fingerprint", "file", "data", "property and norm", "search")
     note = "ε is in the units of the network's input domain. Fingerprints are of the network's content."
     return Table("Networks", headers, tuple(rows), note)

@@ -22,7 +22,6 @@ from radii.store import (
     radii_frame,
     reaches_frame,
 )
-from radii.store.schema import REACH
 from radii.testing._store_records import record, unit
 
 EPSILON = 0.05
@@ -131,7 +130,7 @@ class ReachExam(ABC):
             store.put(before)
             with store.write() as connection:
                 connection.exec_driver_sql("ALTER TABLE settings DROP COLUMN epsilon")
-                for name in REACH:
+                for name in ("extremum", "start", "resolution", "unit"):
                     connection.exec_driver_sql(f"ALTER TABLE radii DROP COLUMN {name}")
                 connection.exec_driver_sql("UPDATE radii_store SET value = '1' WHERE name = 'schema'")
         with open_store(where) as store:
