@@ -74,6 +74,11 @@ def least_epsilon(encoding: Encoding, region: Region, clause: Clause) -> Mip:
     return frame.finish()
 
 
+def network(encoding: Encoding, region: Region) -> Mip:
+    """The program whose solutions are the network's columns at the inputs of the region; nothing is minimised."""
+    return _Frame(encoding, region, 0.0, 0.0).finish()
+
+
 class _Frame:
     """Columns: the encoding's · one binary for each unstable ReLU · for L1 the two parts of x − center · the goal."""
 

@@ -104,7 +104,7 @@ def _highs(highspy: Any, mip: Mip, limits: Limits) -> Solved:
         "primal_feasibility_tolerance": TOLERANCE,
         "dual_feasibility_tolerance": TOLERANCE,
         # The budget is CPU time, which the callbacks watch; this wall clock only backs them up.
-        "time_limit": 2 * max(limits.seconds - limits.spent(), 0.0) + 0.1,
+        "time_limit": 4 * max(limits.seconds - limits.spent(), 0.0) + 0.1,
         "mip_max_nodes": limits.nodes or 2**31 - 1,
     }
     for key, value in options.items():
