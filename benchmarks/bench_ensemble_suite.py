@@ -51,7 +51,12 @@ def main() -> int:
             for row in chosen:
                 if (row.number, method) in known:
                     continue
-                found = {"row": row.number, "method": method, "seconds": options.seconds, **answer(row, method, options)}
+                found = {
+                    "row": row.number,
+                    "method": method,
+                    "seconds": options.seconds,
+                    **answer(row, method, options),
+                }
                 known[row.number, method] = found
                 print(json.dumps(found), file=file, flush=True)
                 print(f"row {row.number} {method}: {cell(found)}", file=sys.stderr, flush=True)

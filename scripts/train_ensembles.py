@@ -11,6 +11,7 @@ points are the first test images of the two classes in turns. GTSRB classes: 13 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import time
 from dataclasses import dataclass
@@ -170,11 +171,11 @@ def build(ensemble: Ensemble, member: int) -> nn.Sequential:
     size, layers = ensemble.side, list[nn.Module]()
     if not ensemble.convolutions:
         widths = [size * size, *DENSE[member]]
-        for before, after in zip(widths, widths[1:]):
+        for before, after in itertools.pairwise(widths):
             layers += [nn.Linear(before, after), nn.ReLU()]
         return nn.Sequential(nn.Flatten(), *layers, nn.Linear(widths[-1], 2))
     channels = (1, *(CHANNELS[member],) * ensemble.convolutions)
-    for before, after in zip(channels, channels[1:]):
+    for before, after in itertools.pairwise(channels):
         layers += [nn.Conv2d(before, after, 3), nn.ReLU()]
         size -= 2
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels[-1] * size * size, 2))
@@ -213,7 +214,11 @@ def main() -> None:
     torch.use_deterministic_algorithms(True)
     options.output.mkdir(parents=True, exist_ok=True)
     for ensemble in ENSEMBLES:
-        begun, held, test = time.process_time(), images(ensemble, "train", options.data), images(ensemble, "test", options.data)
+        begun, held, test = (
+            time.process_time(),
+            images(ensemble, "train", options.data),
+            images(ensemble, "test", options.data),
+        )
         x, y = points(test)
         np.savez(options.output / f"{ensemble.key}.npz", x=x, y=y)
         for member in range(ensemble.members):
@@ -224,7 +229,9 @@ def main() -> None:
             right = int((net.predict(x) == y).sum())
             print(f"{ensemble.key}-{member}: {rate:.3f} of test images right, {right} of {POINTS} points", flush=True)
             if rate < (0.9 if ensemble.digits else 0.8):
-                raise SystemExit(f"{ensemble.key}-{member}: expected at least 90 % (MNIST) or 80 % (GTSRB), got {rate:.1%}")
+                raise SystemExit(
+                    f"{ensemble.key}-{member}: expected at least 90 % (MNIST) or 80 % (GTSRB), got {rate:.1%}"
+                )
         print(f"{ensemble.key}: {time.process_time() - begun:.0f} CPU s", flush=True)
 
 

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 
+from radii._check import choice, number, whole
 from radii._check import epsilon as check_epsilon
-from radii._check import number, whole
 from radii.data import Dataset
 from radii.data import load_dataset as load_dataset
 from radii.decide import Budget
@@ -37,6 +37,7 @@ from radii.study.settings import Options, RadiusSettings
 from radii.study.stored import stored_results
 
 if TYPE_CHECKING:
+    from radii.ensembles.encoded import EncodedGame
     from radii.ensembles.game import Game
     from radii.store import Store
     from radii.study.measures import Measures
@@ -234,23 +235,57 @@ def distribution(
     return replace(gathered(chosen, found, classifier.name, keys), source=kept)
 
 
+@overload
 def ensemble(
     classifiers: Sequence[Any],
     data: Any,
     *,
+    method: Literal["milp", "smt"],
+    attacks: int,
+    epsilons: float | str | Sequence[float | str],
+    alpha: float | str | None = None,
+    objective: str | None = None,
+    solver: str = "highs",
+    **options: Unpack[Options],
+) -> EncodedGame: ...
+@overload
+def ensemble(
+    classifiers: Sequence[Any],
+    data: Any,
+    *,
+    method: Literal["decomposed"] = "decomposed",
     epsilons: float | str | Sequence[float | str] | None = None,
     store: str | Path | Store | None = None,
     progress: Callable[[int, int], None] | None = None,
     workers: int | None = None,
     runner: Runner | None = None,
     **options: Unpack[Options],
-) -> Game:
+) -> Game: ...
+def ensemble(
+    classifiers: Sequence[Any],
+    data: Any,
+    *,
+    method: str = "decomposed",
+    attacks: int | None = None,
+    epsilons: float | str | Sequence[float | str] | None = None,
+    alpha: float | str | None = None,
+    objective: str | None = None,
+    solver: str = "highs",
+    store: str | Path | Store | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    workers: int | None = None,
+    runner: Runner | None = None,
+    **options: Unpack[Options],
+) -> Game | EncodedGame:
     """An ensemble against randomised attacks: value, attack, mix and radius as a `Game`, for every ε at once.
 
     The members' radii and the joint radii that matter are searched, each within `seconds` of CPU time; the other
     options are those of `radius`. With `epsilons` only these sizes count and nothing is searched beyond the largest.
     `progress` is called with (radii found, radii asked for so far); `store`, `workers` and `runner` are as for
     `distribution`.
+
+    `method="milp"` or `"smt"` asks an encoding of a fixed number of `attacks` instead (docs/ensembles-encodings.md),
+    at `epsilons`, each within `seconds`: whether they get `alpha`, or else (milp) what they get at most.
 
     >>> import radii
     >>> nets = [radii.load_classifier(f"zoo:mnist5k-{name}") for name in ("standard", "adversarial")]
@@ -260,9 +295,12 @@ def ensemble(
     >>> low <= high, len(game.attack(0.03).probabilities) <= 2, round(sum(game.mix(0.03).weights), 9)
     (True, True, 1.0)
     """
+    from radii.ensembles.encoded import Form, encoded
     from radii.ensembles.members import check_members
     from radii.store import Store, open_store
     from radii.study.ensemble import EnsembleRun
+
+    choice(method, "method", ("decomposed", "milp", "smt"))
 
     if workers is not None and runner is not None:
         raise InputError("workers: expected it without runner, which has its own; leave one out")
@@ -273,6 +311,13 @@ def ensemble(
         epsilons = (epsilons,)
     sizes = tuple(check_epsilon(one) for one in epsilons or ())
     settings = RadiusSettings.of(options)
+    if method != "decomposed":
+        if store is not None or workers is not None or runner is not None or progress is not None:
+            raise InputError(f"method {method}: expected no store, workers, runner or progress, which decomposed takes")
+        form, budget = Form.of(method, attacks, alpha, objective, solver=solver), settings.budget
+        return encoded(members, chosen.instances, settings.norm, sizes, form, budget.seconds, budget.memory)
+    if any(one is not None for one in (attacks, alpha, objective)):
+        raise InputError("method decomposed: expected no attacks, alpha or objective, which milp and smt take")
     if sizes and settings.limit is None:
         settings = replace(settings, limit=max(sizes) or None)
     opening = nullcontext(store) if isinstance(store, Store) else open_store(":memory:" if store is None else store)

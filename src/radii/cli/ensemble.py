@@ -52,6 +52,12 @@ def ensemble(
     said = read_ensemble(study)
     settings = said.settings()
     sources, members, instances = resolved(said, study.resolve().parent, sometimes())
+    if said.method != "decomposed":
+        from radii.cli.ensemble_encoded import answer
+
+        if store is not None or workers is not None or retry or runner == "ray":
+            raise InputError(f"method {said.method}: expected no --store, --workers, --retry or ray: nothing is stored")
+        return answer(said, settings, members, instances, json)
     where = store or str(study.with_suffix(".db"))
     with ExitStack() as stack:
         pool = local(workers) if runner == "local" else other(runner, address, Request())

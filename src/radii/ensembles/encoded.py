@@ -7,7 +7,7 @@ attacks of so many deterministic ones: for all attacks when there are as many as
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -51,23 +51,29 @@ class Form:
     bounds: str = "crown"
 
     def __post_init__(self) -> None:
+        from radii.verifiers._mip_solve import PACKAGES
+
         choice(self.method, "method", METHODS)
+        choice(self.solver, "milp solver", PACKAGES)
         choice(self.objective, "objective", OBJECTIVES)
         choice(self.bounds, "bounds", ("crown", "interval"))
         whole(self.attacks, "attacks", low=1, high=MOST_ATTACKS)
-        if self.alpha is not None and not 0 < number(self.alpha, "alpha", low=0.0, high=1.0):
-            raise InputError(f"alpha: expected a value above 0 and at most 1, got {self.alpha}")
+        if self.alpha is not None:
+            number(self.alpha, "alpha", low=0.0, high=1.0, strict=True)
         if self.objective == "check" and self.alpha is None:
             raise InputError("alpha: expected a value for the objective check, got none")
         if self.method == "smt" and self.objective != "check":
             raise InputError(f"method smt: expected alpha and the objective check, got {self.objective}")
 
     @staticmethod
-    def of(method: str, attacks: int | None, alpha: float | None, objective: str | None, **more: Any) -> Form:
+    def of(method: str, attacks: int | None, alpha: float | str | None, objective: str | None, **more: Any) -> Form:
         """The form with what follows from the rest left out: `check` where there is an α, else `value`."""
         if attacks is None:
             raise InputError(f"attacks: expected the number of deterministic attacks for method {method}, got none")
-        return Form(method, attacks, objective or ("value" if alpha is None else "check"), alpha, **more)
+        level = None if alpha is None else number(alpha, "alpha", low=0.0, high=1.0)
+        if method == "smt" and level is None:
+            raise InputError("alpha: expected a value for method smt, got none")
+        return Form(method, attacks, objective or ("value" if level is None else "check"), level, **more)
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,8 +282,9 @@ def encoded(
     form: Form,
     seconds: float | None = 60.0,
     memory: int | None = None,
+    tell: Callable[[int, float], None] | None = None,
 ) -> EncodedGame:
-    """The answers of an encoding at some sizes, each within so many CPU seconds."""
+    """The answers of an encoding at some sizes, each within so many CPU seconds; tells (sizes done, the next one)."""
     from radii.ensembles import milp, smt
 
     if not epsilons:
@@ -285,10 +292,9 @@ def encoded(
     sizes = dict.fromkeys(check_epsilon(one) for one in epsilons)
     asked = [Asked(tuple(members), tuple(instances), norm, size, form) for size in sizes]
     solve = {"milp": milp.solve, "smt": smt.solve}[form.method]
-    return EncodedGame(
-        tuple(members),
-        tuple(instances),
-        norm,
-        form,
-        {one.epsilon: solve(one, seconds, memory) for one in asked},
-    )
+    answers = {}
+    for done, one in enumerate(asked):
+        if tell is not None:
+            tell(done, one.epsilon)
+        answers[one.epsilon] = solve(one, seconds, memory)
+    return EncodedGame(tuple(members), tuple(instances), norm, form, answers)

@@ -55,9 +55,7 @@ class _Columns:
         place = np.repeat(np.arange(len(self.terms)), [len(one) for one in self.terms])
         flat = [term for one in self.terms for term in one]
         columns, values = np.array([c for c, _ in flat]), np.array([v for _, v in flat])
-        return scipy.sparse.csr_array(
-            (values, (place, columns)), shape=(len(self.terms), self.first + len(self.low))
-        )
+        return scipy.sparse.csr_array((values, (place, columns)), shape=(len(self.terms), self.first + len(self.low)))
 
 
 @dataclass(frozen=True, eq=False)

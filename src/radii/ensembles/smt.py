@@ -61,9 +61,7 @@ def solve(asked: Asked, seconds: float | None, memory: int | None = None) -> Enc
         else:
             break
     reason, detail = why if why is not None else (None, "")
-    return Encoded(
-        asked.form, asked.epsilon, best, high, claimed, why is None, reason, detail, clock.cpu + child
-    )
+    return Encoded(asked.form, asked.epsilon, best, high, claimed, why is None, reason, detail, clock.cpu + child)
 
 
 def formula(asked: Asked) -> tuple[str, Fraction]:
@@ -82,9 +80,7 @@ def formula(asked: Asked) -> tuple[str, Fraction]:
         texts.append(network_text(encoding) + region_text(region) + "\n".join(outputs) + "\n")
     lines = [f"(declare-const p_{i} Real)(assert (>= p_{i} 0.0))" for i in range(asked.form.attacks)]
     lines.append(f"(assert (= {total([f'p_{i}' for i in range(asked.form.attacks)])} 1.0))")
-    copies = [
-        _NAMES.sub(rf"\1_{i}_{j}", text) for i in range(asked.form.attacks) for j, text in enumerate(texts)
-    ]
+    copies = [_NAMES.sub(rf"\1_{i}_{j}", text) for i in range(asked.form.attacks) for j, text in enumerate(texts)]
     return "\n".join([*lines, *copies]) + "\n", Fraction(scale)
 
 

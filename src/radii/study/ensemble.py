@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from radii.decide import Clock
 from radii.engine.native import Native
 from radii.ensembles.facts import Point, Seen, named
 from radii.ensembles.game import Game, fooled_by
+from radii.ensembles.glance import glance
 from radii.ensembles.joint import JointSearch, room
 from radii.ensembles.members import Joint, Merged
 from radii.ensembles.oracle import questions
@@ -85,6 +87,8 @@ class EnsembleRun:
         for question in singles:
             question.check()
             question.check_labels(self.instances)
+        if self.epsilons and self._settled():
+            return self._game(True)
         everyone = [(place, 1 << c) for c in range(len(self.members)) for place in range(len(self.instances))]
         self._ask(everyone, {1 << c: question for c, question in enumerate(singles)}, decider)
         complete = False
@@ -95,6 +99,19 @@ class EnsembleRun:
                 break
             room = max(AT_ONCE, 2 * self.runner.workers if self.runner is not None else 0)
             self._ask([(one.point, one.mask) for one in wanted[:room]], {}, decider)
+        return self._game(complete)
+
+    def _settled(self) -> bool:
+        """Whether a first look at the sizes that count leaves nothing to ask."""
+        clock = Clock()
+        glance(self.points, self.members, self.instances, self.settings.norm, self.epsilons, self._shown)
+        self._cpu += clock.cpu
+        return not questions(self.points, self.epsilons, self.settings.tolerance)
+
+    def _shown(self, place: int, x: NDArray[np.floating[Any]]) -> None:
+        self._see(self.points[place], self.instances[place], x)
+
+    def _game(self, complete: bool) -> Game:
         return Game(
             self.members,
             self.instances,

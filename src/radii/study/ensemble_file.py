@@ -11,6 +11,7 @@ from radii._check import SEEDS, number
 from radii._check import epsilon as check_epsilon
 from radii._yaml import read_yaml
 from radii.decide import Budget
+from radii.ensembles.encoded import Form
 from radii.ensembles.members import check_members
 from radii.errors import InputError
 from radii.models.classifier import Classifier
@@ -54,7 +55,10 @@ class EnsembleFile(Part):
     norm: str = "linf"
     epsilon: Annotated[list[float], BeforeValidator(_sizes)] = Field(default_factory=list)
     alpha: Annotated[list[float], BeforeValidator(_levels)] = Field(default_factory=list)
-    method: Literal["decomposed"] = "decomposed"
+    method: Literal["decomposed", "milp", "smt"] = "decomposed"
+    attacks: int | None = None  # of milp and smt: how many deterministic attacks are mixed
+    objective: Literal["value", "check", "sum"] | None = None
+    solver: str | None = None
     search: Annotated[SearchPart, BeforeValidator(as_method)] = SearchPart()
     budget: BudgetPart = BudgetPart()
     seed: int = Field(default=0, ge=0, le=SEEDS)
@@ -63,7 +67,22 @@ class EnsembleFile(Part):
     def _fits(self) -> Self:
         if self.search.method != "direct":
             raise InputError(f"ensemble: expected search direct, got {self.search.method}")
+        if self.method != "decomposed":
+            self.form()
+            return self
+        for key in ("attacks", "objective", "solver"):
+            if getattr(self, key) is not None:
+                raise InputError(f"{key}: expected it only with method milp or smt, got it with decomposed")
         return self
+
+    def form(self) -> Form:
+        """What is asked of an encoding."""
+        if not self.epsilon:
+            raise InputError(f"epsilon: expected the sizes of the attacks for method {self.method}, got none")
+        if len(self.alpha) > 1:
+            raise InputError(f"alpha: expected one value for method {self.method}, got {len(self.alpha)}")
+        level = self.alpha[0] if self.alpha else None
+        return Form.of(self.method, self.attacks, level, self.objective, solver=self.solver or "highs")
 
     def settings(self) -> RadiusSettings:
         """What is asked of every set of members."""
