@@ -18,6 +18,8 @@ import radii
 from radii.models import Classifier, load_classifier
 from radii.problem import Instance
 
+EPSILON = 1.1  # no multiple of the weights' and biases' halves: nothing errs on the very border of the ball
+
 
 def linear(weight: list[float], bias: float) -> Classifier:
     """Class 1 where weight·x ≥ bias."""
@@ -47,23 +49,23 @@ def main() -> None:
         members = list({(*w, b): linear([float(v) for v in w], float(b)) for w, b in said}.values())
         if len(members) < 2:
             continue
-        asked = {"norm": "l1", "epsilons": 1, "method": "milp", "attacks": len(members), "seconds": 20}
+        asked = {"norm": "l1", "epsilons": EPSILON, "method": "milp", "attacks": len(members), "seconds": 20}
         summed = radii.ensemble(members, [point], objective="sum", **asked)
         fair = radii.ensemble(members, [point], objective="value", **asked)
-        lost = fair.value(1)[0] - summed.value(1)[0]
+        lost = fair.value(EPSILON)[0] - summed.value(EPSILON)[0]
         if lost <= 1e-6:
             continue
         missed += 1
-        both = radii.ensemble(members, [point], objective="sum", alpha=fair.value(1)[0], **asked)
-        sums = [float(game.attack(1).losses.sum()) for game in (summed, both)]
+        both = radii.ensemble(members, [point], objective="sum", alpha=fair.value(EPSILON)[0], **asked)
+        sums = [float(game.attack(EPSILON).losses.sum()) for game in (summed, both)]
         if sums[0] - sums[1] > 1e-6:
             strict += 1
             if strict > 1:
                 continue
             print(f"ensemble {number}: {'; '.join(one.name for one in members)}")
-            losses = [", ".join(f"{v:.3g}" for v in game.attack(1).losses) for game in (summed, fair)]
-            print(f"  largest sum: losses {losses[0]}, sum {sums[0]:.3g}, value {summed.value(1)[0]:.3g}")
-            print(f"  largest value: losses {losses[1]}, sum {sums[1]:.3g} at most, value {fair.value(1)[0]:.3g}")
+            losses = [", ".join(f"{v:.3g}" for v in game.attack(EPSILON).losses) for game in (summed, fair)]
+            print(f"  largest sum: losses {losses[0]}, sum {sums[0]:.3g}, value {summed.value(EPSILON)[0]:.3g}")
+            print(f"  largest value: losses {losses[1]}, sum {sums[1]:.3g} at most, value {fair.value(EPSILON)[0]:.3g}")
     print(f"the largest sum missed the value of {missed} of {options.tries} ensembles, strictly of {strict}")
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, overload
 
 import numpy as np
 
@@ -237,29 +237,11 @@ def distribution(
 
 @overload
 def ensemble(
-    classifiers: Sequence[Any],
-    data: Any,
-    *,
-    method: Literal["milp", "smt"],
-    attacks: int,
-    epsilons: float | str | Sequence[float | str],
-    alpha: float | str | None = None,
-    objective: str | None = None,
-    solver: str = "highs",
-    **options: Unpack[Options],
+    classifiers: Sequence[Any], data: Any, *, method: Literal["milp", "smt"], attacks: int, **options: Any
 ) -> EncodedGame: ...
 @overload
 def ensemble(
-    classifiers: Sequence[Any],
-    data: Any,
-    *,
-    method: Literal["decomposed"] = "decomposed",
-    epsilons: float | str | Sequence[float | str] | None = None,
-    store: str | Path | Store | None = None,
-    progress: Callable[[int, int], None] | None = None,
-    workers: int | None = None,
-    runner: Runner | None = None,
-    **options: Unpack[Options],
+    classifiers: Sequence[Any], data: Any, *, method: Literal["decomposed"] = "decomposed", **options: Any
 ) -> Game: ...
 def ensemble(
     classifiers: Sequence[Any],
@@ -275,7 +257,7 @@ def ensemble(
     progress: Callable[[int, int], None] | None = None,
     workers: int | None = None,
     runner: Runner | None = None,
-    **options: Unpack[Options],
+    **options: Any,
 ) -> Game | EncodedGame:
     """An ensemble against randomised attacks: value, attack, mix and radius as a `Game`, for every ε at once.
 
@@ -310,7 +292,7 @@ def ensemble(
     if isinstance(epsilons, (int, float, str)):
         epsilons = (epsilons,)
     sizes = tuple(check_epsilon(one) for one in epsilons or ())
-    settings = RadiusSettings.of(options)
+    settings = RadiusSettings.of(cast(Options, options))
     if method != "decomposed":
         if store is not None or workers is not None or runner is not None or progress is not None:
             raise InputError(f"method {method}: expected no store, workers, runner or progress, which decomposed takes")

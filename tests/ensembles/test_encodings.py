@@ -64,18 +64,18 @@ def test_too_few_attacks_get_less() -> None:
 
 def test_the_largest_sum_may_miss_the_value() -> None:
     """Footnote 6 of the paper, on an ensemble that `scripts/find_missed_value.py` finds: no attack has both."""
-    rows = [([-1.5, -2.0], 2.0), ([-2.0, 0.0], 0.5), ([-1.0, 0.0], 1.0), ([-0.5, -2.0], 0.5)]
+    rows = [([-2.0, 0.5], 1.5), ([2.0, -1.0], 2.0), ([1.0, 2.0], 0.5)]
     members = [linear([[0, 0], weight], [bias, 0], str(k)) for k, (weight, bias) in enumerate(rows)]
     data = [Instance(np.zeros(2, np.float32), 0)]
-    ask = {"norm": "l1", "epsilons": 1, "method": "milp", "attacks": 4, "seconds": 20}
+    ask = {"norm": "l1", "epsilons": 1.1, "method": "milp", "attacks": 3, "seconds": 20}
     fair = radii.ensemble(members, data, **ask)
     summed = radii.ensemble(members, data, objective="sum", **ask)
     both = radii.ensemble(members, data, objective="sum", alpha=0.5, **ask)
-    assert fair.value(1)[0] == pytest.approx(0.5)
-    assert summed.value(1)[0] == 0.0
-    assert summed.attack(1).losses.sum() == pytest.approx(3.0)
-    assert both.attack(1).losses.sum() == pytest.approx(2.5)
-    assert radii.ensemble(members, data, norm="l1", epsilons=1, seconds=5).value(1) == (0.5, 0.5)
+    assert fair.value(1.1)[0] == pytest.approx(0.5)
+    assert summed.value(1.1)[0] == 0.0
+    assert summed.attack(1.1).losses.sum() == pytest.approx(2.0)
+    assert both.attack(1.1).losses.sum() == pytest.approx(1.5)
+    assert radii.ensemble(members, data, norm="l1", epsilons=1.1, seconds=5).value(1.1) == (0.5, 0.5)
 
 
 def test_three_classes_and_a_member_that_errs_at_once() -> None:
