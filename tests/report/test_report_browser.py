@@ -166,6 +166,8 @@ def test_the_answer_is_above_the_fold(
     assert curve["x"] + curve["width"] <= width
     assert page.locator(".banner").bounding_box()["y"] < height / 3
     assert page.locator(".banner").evaluate("e => e.closest('details')") is None
+    fits = "[...document.querySelectorAll('.figure')].every(e => e.scrollWidth <= e.clientWidth + 1)"
+    assert page.evaluate(fits)  # no figure of two networks is cut off, on a phone neither
     assert not page.locator("#provenance").evaluate("e => e.open")
     page.locator("#epsnow").fill("0.05")
     page.locator("#epsnow").press("Enter")

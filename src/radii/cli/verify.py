@@ -50,7 +50,7 @@ def verify(
     with deadline.guard():
         # These imports count as loading, so only what a query needs: `radii.api` would bring statistics and stores.
         from radii.formats import read_vnnlib
-        from radii.models.load import load_classifier
+        from radii.models.load import glance
         from radii.verifiers.catalogue import make
 
         if serialise is not None:
@@ -59,7 +59,7 @@ def verify(
         path = model_of(problem, network)
         decider = make(verifier)
         # The file says where inputs may lie, so the network gets no domain of its own.
-        classifier = load_classifier(path, domain=None)
+        classifier = glance(path, domain=None)
         problem.check_network(classifier.input_shape, classifier.classes)
         verdict, witness = solve(problem, classifier, decider, deadline)
     deadline.say(verdict)

@@ -18,6 +18,7 @@ from radii.decide import Budget, Clock, Decider, beyond, replay
 from radii.engine import properties
 from radii.engine.budget import Meter
 from radii.engine.class_search import ClassSearch
+from radii.engine.first_look import first_look
 from radii.engine.prepare import affordable, working
 from radii.engine.radius_search import RadiusSearch
 from radii.engine.specification import decide_spec
@@ -145,6 +146,9 @@ class Native:
 
     def decide_spec(self, classifier: Classifier, query: SpecQuery, budget: Budget) -> Answer:
         """ROBUST, BROKEN or UNKNOWN for any linear specification over a box of inputs."""
+        easy = first_look(classifier, query, self.seed, self.tuning.first_look)
+        if easy is not None:
+            return easy
         with working(classifier):
             return decide_spec(classifier, query, budget, self.seed, self.tuning)
 

@@ -222,6 +222,18 @@ class SpecAttack:
 
 
 @dataclass(frozen=True)
+class FirstLook:
+    """What is tried on a specification before torch is loaded."""
+
+    most_weights: int = 2**22  # of all layers as matrices: a pass over more takes as long as loading torch; 0: no look
+    samples: int = 256  # points of the box
+    starts: int = 8  # of the descent, per clause
+    runs: int = 64  # of the descent, in all
+    steps: int = 20  # of each
+    replays: int = 4  # of the deepest violations, per step
+
+
+@dataclass(frozen=True)
 class Tuning:
     """Every number that steers the search, in groups; the defaults are those that benchmarks were run with."""
 
@@ -237,6 +249,7 @@ class Tuning:
     intervals: IntervalTrees = IntervalTrees()
     boxes: InputBoxes = InputBoxes()
     spec_attack: SpecAttack = SpecAttack()
+    first_look: FirstLook = FirstLook()
     branching: Rule = largest_loss  # which neuron of a node is split
 
     @property

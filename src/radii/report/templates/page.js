@@ -213,11 +213,12 @@ function middle(list) {
 
 let dots = [];
 function drawDots() {
-  const list = shownSeries(), step = Math.max(46, Math.min(400, 834 / Math.max(1, list.length))), w = Math.max(900, 66 + step * list.length), h = 400;
+  const list = shownSeries(), base = phone.matches ? 420 : 900, h = phone.matches ? 330 : 400;
+  const step = Math.max(46, Math.min(400, (base - 66) / Math.max(1, list.length))), w = Math.max(base, 66 + step * list.length);
   const top = S.view, sets = list.map(([s]) => rows(s).filter(r => (r.lo || 0) <= top)), Y = v => 8 + (h - 48) * (1 - v / top);
   const svg = frame($("dots"), w, h, "Radii of single inputs by network", [], ticks(top).map(t => [tick(t), Y(t)]), "", "radius ε");
   svg.setAttribute("tabindex", "0");
-  if (w > 900) svg.style.width = w + "px";
+  if (w > base) svg.style.width = w + "px";
   dots = [];
   const most = 6000, total = sets.reduce((n, r) => n + r.length, 0);
   list.forEach(([s, k], at) => {
@@ -373,7 +374,7 @@ function drawPairs() {
     (both.length ? `Of ${both.length} shared inputs, ${more} are surely more robust on ${a.name} and ${less} on ${b.name}.` : "The two share no listed inputs.");
   if (!both.length) { box.replaceChildren(); return; }
   const reach = both.reduce((m, [x, y]) => Math.max(m, x.lo || 0, y.lo || 0), D.reach / 100) * 1.05;
-  const w = 520, h = 520, X = v => 56 + (w - 66) * v / reach, Y = v => 8 + (h - 48) * (1 - v / reach);
+  const w = phone.matches ? 420 : 520, h = w, X = v => 56 + (w - 66) * v / reach, Y = v => 8 + (h - 48) * (1 - v / reach);
   const marks = ticks(reach, 5), svg = frame(box, w, h, `Radii of shared inputs on ${a.name} and ${b.name}`, marks.map(t => [tick(t), X(t)]), marks.map(t => [tick(t), Y(t)]), short("radius on " + a.name, 60), short("radius on " + b.name, 60));
   svg.append(el("line", {class: "mark", x1: X(0), y1: Y(0), x2: X(reach), y2: Y(reach)}));
   const g = el("g", {class: "k0"});
@@ -489,9 +490,9 @@ if (D.live) {
     } finally { busy = false; }
   });
 }
-// Tables that are wider than the screen say so.
+// Tables and figures that are wider than the screen say so.
 function hints() {
-  for (const box of document.querySelectorAll(".scroll")) box.toggleAttribute("data-more", box.scrollWidth > box.clientWidth + 1);
+  for (const box of document.querySelectorAll(".scroll, .figure")) box.toggleAttribute("data-more", box.scrollWidth > box.clientWidth + 1);
 }
 phone.addEventListener("change", () => { if ($("controls")) draw(); });
 window.addEventListener("resize", hints);
