@@ -46,6 +46,8 @@ def main() -> int:
     chosen = [row for row in rows() if options.rows is None or row.number in options.rows]
     known = {(one["row"], one["method"]): one for one in kept(options.output) if one["seconds"] == options.seconds}
     options.output.parent.mkdir(parents=True, exist_ok=True)
+    for method in options.methods:  # what is loaded on first use is charged to no row
+        answer(next(row for row in rows() if row.number == 24), method, options)
     with options.output.open("a", encoding="utf-8") as file:
         for method in options.methods:
             for row in chosen:
