@@ -19,7 +19,7 @@ from radii.report.style import blank, plain
 from radii.stats import Distribution
 from radii.stats.classes import nearest_targets
 from radii.stats.correlation import correlations
-from radii.store import Selection
+from radii.store import RadiusRecord, Selection
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -127,7 +127,8 @@ def _fooled(content: Content, originals: Originals, count: int = 5) -> list[figu
         places = fragile_first(one.dist)[:count]
         keys = tuple(str(key) for key in one.rows["key"].to_numpy()[places])
         with opened(one.source) as store:
-            for record in store.records(Selection(key=keys)):
+            items = store.examine(Selection(key=keys), evidence=False)
+            for record in (item.record for item in items if isinstance(item.record, RadiusRecord)):
                 witness, original = record.radius.witness, originals.get(record.unit.instance)
                 if witness is None or original is None or record.radius.misclassified:
                     continue

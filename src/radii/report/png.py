@@ -56,7 +56,7 @@ def shown(store: Store, keys: Iterable[str], originals: Originals) -> Iterator[S
     """The witnesses of units as pictures, for those that have one with the shape of a picture."""
     wanted = list(keys)
     for start in range(0, len(wanted), 400):
-        for item in store.examine(Selection(key=tuple(wanted[start : start + 400]))):
+        for item in store.examine(Selection(key=tuple(wanted[start : start + 400])), evidence=False):
             record = item.record
             witness = None if record is None else record.result.witness
             if record is None or witness is None:  # a damaged row has no picture; `radii check` names it

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Table, exists, or_, select
+from sqlalchemy import Connection, Table, exists, func, or_, select
 
 from radii.errors import RadiiError, StoreError
 from radii.store import schema
 from radii.store._rows import (
     classifier_of,
     environment_of,
+    inflated,
     instance_of,
     mapping,
     query_of,
@@ -26,6 +27,7 @@ from radii.store.record import Evidence, Record, Unit
 
 Made = TypeVar("Made")
 _RESULTS = (schema.witnesses, schema.evidence, schema.queries)  # what a finished unit leaves beside its radius
+PORTION = 2**26  # bytes of compressed evidence that are read at once
 _SHARED = ("classifiers", "settings", "environments")  # one row serves many units: read once
 
 
@@ -57,9 +59,25 @@ class Missing:
     remains: bool
 
 
-def examined(connection: Connection, numbers: list[int]) -> list[Examined]:
+def portions(connection: Connection, numbers: list[int]) -> Iterator[list[int]]:
+    """The rows in order, in parts whose evidence may be in memory at once."""
+    place, size = schema.evidence.c.units_id, func.length(schema.evidence.c.data)
+    sizes = {row[0]: row[1] or 0 for row in connection.execute(select(place, size).where(place.in_(numbers)))}
+    part: list[int] = []
+    held = 0
+    for number in numbers:
+        held += sizes.get(number, 0)
+        if part and held > PORTION:
+            yield part
+            part, held = [], sizes.get(number, 0)
+        part.append(number)
+    if part:
+        yield part
+
+
+def examined(connection: Connection, numbers: list[int], evidence: bool = True) -> list[Examined]:
     """The records of these rows with witnesses, evidence and queries, each with what is wrong with it."""
-    reader = _Reader(connection, numbers)
+    reader = _Reader(connection, numbers, evidence=evidence)
     return [reader.item(number) for number in numbers]
 
 
@@ -101,7 +119,7 @@ def planned_keys(connection: Connection, study: str) -> list[str]:
 class _Reader:
     """The rows of some units and of what they point to; nothing is trusted before it is asked for."""
 
-    def __init__(self, connection: Connection, numbers: list[int], whole: bool = True) -> None:
+    def __init__(self, connection: Connection, numbers: list[int], whole: bool = True, evidence: bool = True) -> None:
         unit = schema.units
         own = select(unit.c.id, unit.c.key, unit.c.classifiers_id, unit.c.settings_id, unit.c.instances_id)
         self._units = {row["id"]: row for row in connection.execute(own.where(unit.c.id.in_(numbers))).mappings()}
@@ -117,7 +135,8 @@ class _Reader:
         if not whole:
             return
         for table in (schema.radii, schema.witnesses, schema.evidence):
-            self._tables[table.name] = _rows(connection, table, table.c.units_id, numbers)
+            among = numbers if evidence or table is not schema.evidence else []
+            self._tables[table.name] = _rows(connection, table, table.c.units_id, among)
         asked = select(schema.queries).where(schema.queries.c.units_id.in_(numbers)).order_by(schema.queries.c.id)
         for row in connection.execute(asked).mappings():
             self._queries.setdefault(row["units_id"], []).append(row)
@@ -215,6 +234,6 @@ def _tried(faults: list[str], make: Callable[[], Made]) -> Made | None:
 
 def _evidence(row: Any) -> Evidence:
     try:
-        return Evidence(kind=row["kind"], data=zlib.decompress(row["data"]))
+        return Evidence(kind=row["kind"], data=inflated(row["data"]))
     except zlib.error as error:
         raise StoreError(f"evidence: expected compressed bytes, got damaged ones ({error})") from None

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Boolean, Column, Connection, Float, Insert, Integer, LargeBinary, RowMapping, Table, Text
 from sqlalchemy.dialects import postgresql, sqlite
 
+from radii._files import HARMLESS, RATIO
 from radii.errors import StoreError
 from radii.problem import Proof, Radius, Reach, Result, Witness
 from radii.problem.radius import Cost
@@ -254,10 +255,19 @@ def pack_array(array: NDArray[np.floating[Any]]) -> bytes:
     return zlib.compress(buffer.getvalue(), 6)
 
 
+def inflated(blob: bytes) -> bytes:
+    """What compressed bytes of a store hold; `zlib.error` where that is far more than results do, or damaged."""
+    stream = zlib.decompressobj()
+    found = stream.decompress(blob, max(HARMLESS, RATIO * len(blob)))
+    if not stream.eof:
+        raise zlib.error("cut off, or more than 200 times its size")
+    return found
+
+
 def unpack_array(blob: bytes) -> NDArray[np.floating[Any]]:
     """The array of `pack_array`."""
     try:
-        array: NDArray[np.floating[Any]] = np.load(io.BytesIO(zlib.decompress(blob)), allow_pickle=False)
+        array: NDArray[np.floating[Any]] = np.load(io.BytesIO(inflated(blob)), allow_pickle=False)
     except (zlib.error, ValueError, OSError, EOFError) as error:
         raise StoreError(f"witness: expected a compressed array, got damaged bytes ({error})") from None
     return array

@@ -36,7 +36,7 @@ def merge(target: Store, sources: Sequence[Store]) -> Merged:
         renamed |= {
             one.name: names[one.fingerprint] for one in source.classifiers() if one.name != names[one.fingerprint]
         }
-        for part in chunks(source.results()):
+        for part in chunks(source.results(), 50):
             records = [_renamed(record, names) for record in part]
             times = target.finish_times(record.unit.key for record in records)
             added += len(records) - len(times)

@@ -171,14 +171,20 @@ class Store:
                 )
             yield item.record
 
-    def examine(self, where: Selection | None = None) -> Iterator[Examined]:
-        """The selected rows, a few hundred at a time, each with its record or with what is wrong with it."""
+    def examine(self, where: Selection | None = None, evidence: bool = True) -> Iterator[Examined]:
+        """The selected rows, a few hundred at a time, each with its record or with what is wrong with it.
+
+        Without `evidence` it is neither read nor looked at: it can be most of a store.
+        """
         with self.read() as connection:
             numbers = _read.numbers(connection, where)
-        for part in chunks(numbers):
+        for some in chunks(numbers):
             with self.read() as connection:
-                found = _examine.examined(connection, part)
-            yield from found
+                parts = list(_examine.portions(connection, some)) if evidence else [some]
+            for part in parts:
+                with self.read() as connection:
+                    found = _examine.examined(connection, part, evidence)
+                yield from found
 
     def missing(self) -> list[Missing]:
         """Planned units that have no result, and units that had one once."""
