@@ -253,6 +253,7 @@ def ensemble(
     alpha: float | str | None = None,
     objective: str | None = None,
     solver: str = "highs",
+    width: float = 0.0,
     store: str | Path | Store | None = None,
     progress: Callable[[int, int], None] | None = None,
     workers: int | None = None,
@@ -263,6 +264,7 @@ def ensemble(
 
     The members' radii and the joint radii that matter are searched, each within `seconds` of CPU time; the other
     options are those of `radius`. With `epsilons` only these sizes count and nothing is searched beyond the largest.
+    The search ends when nothing is left to ask, or when the value's interval is at most `width` wide in the mean.
     `progress` is called with (radii found, radii asked for so far); `store`, `workers` and `runner` are as for
     `distribution`.
 
@@ -304,7 +306,8 @@ def ensemble(
         settings = replace(settings, limit=max(sizes) or None)
     opening = nullcontext(store) if isinstance(store, Store) else open_store(":memory:" if store is None else store)
     with opening as opened, pool(workers, runner) as chosen_one:
-        run = EnsembleRun(members, tuple(chosen.instances), settings, opened, chosen_one, sizes, progress=progress)
+        instances, narrow = tuple(chosen.instances), number(width, "width", low=0.0, high=1.0)
+        run = EnsembleRun(members, instances, settings, opened, chosen_one, sizes, narrow, progress=progress)
         return run.run()
 
 

@@ -43,7 +43,7 @@ def ensemble(
     from radii.runners import Request
     from radii.store import open_store
     from radii.study.ensemble import EnsembleRun
-    from radii.study.ensemble_file import read_ensemble, resolved
+    from radii.study.ensemble_file import planned_body, read_ensemble, resolved
     from radii.study.stop import Stop
 
     choice(runner, "--runner", ("local", "ray", "serial"))
@@ -71,9 +71,12 @@ def ensemble(
             opened,
             chosen,
             tuple(said.epsilon),
+            said.width,
             stop,
             retry,
             sources=sources,
+            name=said.name,
+            body=planned_body(said, sources, study.resolve().parent),
             progress=lambda found, asked: say(f"{said.name}: {found} of {asked} radii asked for so far"),
         )
         game = work.run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,7 @@ from radii.cli.options import DataOption, data_options
 
 if TYPE_CHECKING:
     from radii.report.content import Content
+    from radii.report.ensembles import GameSection
     from radii.store import Selection
 
 FORMATS = {"html": ".html", "md": ".md", "pdf": ".pdf", "latex-tables": ".tex"}
@@ -64,6 +66,7 @@ def report(
     views = tuple(choice(name, "--view", EXTRA) for name in view or ())
     where = _selection(stores, study or [], classifier or [])
     content = gather(stores, where, title=title)
+    content = replace(content, games=_games(stores, study or []))
     sets = datasets_for(content, data, root, data_options(option)) if data else ()
     options = Options(eps=size, confidence=confidence, data=sets, views=views)
     if sets:
@@ -102,3 +105,29 @@ def _selection(stores: list[str], studies: list[str], classifiers: list[str]) ->
         study=tuple(choice(name, "--study", known["--study"]) for name in studies),
         classifier=tuple(choice(name, "--classifier", known["--classifier"]) for name in classifiers),
     )
+
+
+def _games(stores: list[str], studies: list[str]) -> tuple[GameSection, ...]:
+    """The sections of the ensembles in these stores; one whose networks or inputs are gone says so."""
+    from radii.errors import RadiiError
+    from radii.report.content import opened
+    from radii.report.sheets import is_sheet
+
+    found = []
+    for address in stores:
+        if is_sheet(address):
+            continue
+        with opened(address) as store:
+            from radii.study.ensemble_stored import KIND, ensembles, stored_game
+
+            for name, body in ensembles(store).items():
+                if studies and name not in studies:
+                    continue
+                from radii.report.ensembles import GameSection, section
+
+                try:
+                    game, said = stored_game(store, name, body), body[KIND]
+                    found.append(section(name, game, said.get("epsilon") or (), said.get("alpha") or ()))
+                except RadiiError as error:
+                    found.append(GameSection(name, (), trouble=f"The ensemble is not shown: {error}"))
+    return tuple(found)

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from radii._torch import torch
-from radii.attacks.nearest_violation import nearest_violation
 from radii.bounds.bound import bound
 from radii.bounds.region import Region
 from radii.bounds.rounding import proving
@@ -23,6 +23,7 @@ from radii.decide import Budget, Clock, beyond, witness_at
 from radii.engine.native import Native
 from radii.engine.output_rows import margins
 from radii.engine.prepare import working
+from radii.ensembles.joint_attack import nearest_joint
 from radii.ensembles.members import Joint, Merged
 from radii.errors import InputError
 from radii.models.classifier import Classifier
@@ -35,6 +36,19 @@ MOST_WAYS = 256  # combinations that are searched after pruning; for more the ba
 SHRINKS = 12  # how often a ball is made smaller for that
 
 
+@dataclass(frozen=True, eq=False)
+class Hints:
+    """What is known before a search, from other sets of members; it may narrow the answer and is no part of its key.
+
+    `floor` is proven of a part of the set already, `starts` are inputs that fool some of its members, `share` is the
+    part of the budget that proofs get: less where those of a part of the set have failed.
+    """
+
+    floor: float = 0.0
+    starts: tuple[NDArray[np.floating[Any]], ...] = field(default=(), repr=False)
+    share: float = 1.0
+
+
 @dataclass(frozen=True)
 class JointSearch:
     """Measures joint radii of merged classifiers with the native engine."""
@@ -42,11 +56,11 @@ class JointSearch:
     proves: ClassVar[bool] = True
     refutes: ClassVar[bool] = True
     native: Native = field(default_factory=Native)
-    floor: float = 0.0  # what the members' own radii prove of the one that is asked for; not part of the identity
+    hints: Hints = Hints()
 
     @property
     def identity(self) -> str:
-        return f"joint 1 of {self.native.identity}"
+        return f"joint 2 of {self.native.identity}"
 
     def supports(self, property: Property, norm: Norm, operators: Sequence[str]) -> str:
         """Why it cannot answer; empty when it can."""
@@ -79,12 +93,15 @@ class JointSearch:
         merged, found = _merged(classifier), []
         for position, instance in enumerate(instances):
             radius = joint_radius(
-                self.native, merged, instance, norm, budget, tolerance=tolerance, limit=limit, floor=self.floor
+                self.native, merged, instance, norm, budget, tolerance=tolerance, limit=limit, hints=self.hints
             )
             found.append(radius)
             if progress is not None:
                 progress(position, found[-1])
         return found
+
+
+NO_HINTS = Hints()
 
 
 def joint_radius(
@@ -96,29 +113,30 @@ def joint_radius(
     *,
     tolerance: float,
     limit: float | None = None,
-    floor: float = 0.0,
+    hints: Hints = NO_HINTS,
 ) -> Radius:
     """The least ε at which one input near the instance fools every member: [lower, upper], either end may be absent.
 
-    `floor` is a lower end that is known before: a witness as near to it as the tolerance ends the search.
+    A witness within the tolerance of what the hints prove ends the search.
     """
-    clock = Clock()
+    clock, floor = Clock(), hints.floor
     with working(merged):
-        seen = _attack(native, merged, instance, norm)
+        seen = _attack(native, merged, instance, norm, hints.starts)
         if seen is not None and seen.distance == 0.0:
             return Radius.wrong(witness=seen, cost=Cost(cpu_seconds=clock.cpu, wall_seconds=clock.wall))
         top = min(room(merged, instance, norm), np.inf if limit is None else limit)
         top = top if seen is None else min(top, seen.distance)
         if not np.isfinite(top):
             raise InputError("ensemble: no witness was found and the domain is unbounded; give a limit (the largest ε)")
-        radius = Radius(tolerance=tolerance, prediction=instance.label, cost=Cost(queries=1))
+        radius = Radius(tolerance=tolerance, cost=Cost(queries=1))
         if floor < top - (0.0 if seen is None or top < seen.distance else tolerance):
-            left = replace(budget, seconds=None if budget.seconds is None else max(1e-3, budget.seconds - clock.cpu))
+            left = _left(budget, clock.cpu, hints.share)
             radius = _search(native, merged, instance, norm, left, tolerance, limit, top)
     if floor > 0 and floor > (radius.lower or 0.0):
         radius = replace(radius, lower=floor, proof=Proof("branch and bound", "real", "radii native"))
     if seen is not None and (radius.upper is None or seen.distance < radius.upper):
         radius = replace(radius, upper=seen.distance, witness=seen)
+    radius = replace(radius, prediction=None)  # several members have no one class
     return replace(radius, limit=limit, cost=replace(radius.cost, cpu_seconds=clock.cpu, wall_seconds=clock.wall))
 
 
@@ -138,27 +156,36 @@ def _search(
     if _ways(among) > FEW_WAYS:
         size, among = _reachable(merged, instance, norm, top)
     if _ways(among) > MOST_WAYS:  # too many combinations even in a small ball: the attack's word stands alone
-        return Radius(tolerance=tolerance, prediction=instance.label, cost=Cost(queries=1))
+        return Radius(tolerance=tolerance, cost=Cost(queries=1))
     if not all(among):  # some member is right in the whole ball
         proof, lower = Proof("linear bounds", "real", "radii native"), float(np.nextafter(size, 0.0))
-        return Radius(lower, tolerance=tolerance, proof=proof, prediction=instance.label, cost=Cost(queries=1))
+        return Radius(lower, tolerance=tolerance, proof=proof, cost=Cost(queries=1))
     within = size if size < top or limit is None else limit
     asked = Joint(members, tuple(among))
     return native.measure(merged, [instance], asked, norm, budget, tolerance=tolerance, limit=within)[0]
 
 
-def _attack(native: Native, merged: Merged, instance: Instance, norm: Norm) -> Witness | None:
-    """The nearest replayed point that fools all members, found by aiming at the classes nearest to each of them."""
-    outputs = merged.reference(instance.x[None])[0].reshape(len(merged.members), -1).astype(np.float64)
-    outputs[:, instance.label] = -np.inf
-    most = min(outputs.shape[1] - 1, max(1, int(FEW_WAYS ** (1.0 / len(outputs)))))
-    among = tuple(tuple(int(c) for c in np.argsort(-row)[:most]) for row in outputs)
-    asked = Joint(len(merged.members), among)
-    spec = asked.violations(merged.classes, instance.label)
-    query = Query(instance, 0.0, asked, norm)
-    points = [instance.x, *nearest_violation(merged, instance.x, spec, norm, native.effort, native.seed)]
-    found = [witness_at(merged, query, point) for point in points]
-    return min((one for one in found if one is not None), key=lambda one: one.distance, default=None)
+def _left(budget: Budget, spent: float, share: float) -> Budget:
+    """What proofs may cost: a share of what the attack has left."""
+    seconds = None if budget.seconds is None else max(1e-3, share * (budget.seconds - spent))
+    nodes = None if budget.nodes is None else max(1, int(share * budget.nodes))
+    return replace(budget, seconds=seconds, nodes=nodes)
+
+
+def _attack(
+    native: Native, merged: Merged, instance: Instance, norm: Norm, starts: Sequence[NDArray[np.floating[Any]]]
+) -> Witness | None:
+    """The nearest replayed point that fools all members."""
+    found = nearest_joint(merged, instance.x, instance.label, norm, native.effort, native.seed, starts)
+    replayed = [_replayed(merged, instance, norm, point) for point in (instance.x, *found, *starts)]
+    return min((one for one in replayed if one is not None), key=lambda one: one.distance, default=None)
+
+
+def _replayed(merged: Merged, instance: Instance, norm: Norm, point: NDArray[np.floating[Any]]) -> Witness | None:
+    """The point as the original models see it; None unless it fools them all."""
+    outputs = merged.reference(point.reshape(1, *merged.input_shape))[0]
+    asked = Joint(len(merged.members)).at(outputs, instance.label)
+    return witness_at(merged, Query(instance, 0.0, asked, norm), point)
 
 
 def _reachable(merged: Merged, instance: Instance, norm: Norm, top: float) -> tuple[float, list[tuple[int, ...]]]:

@@ -147,6 +147,12 @@ class Joint(Property):
             raise InputError(f"joint: expected other classes than the label {label}, got {self.among}")
         return [every] * self.members if self.among is None else list(self.among)
 
+    def at(self, outputs: Any, label: int) -> Joint:
+        """The one way in which these outputs can break it: every member's strongest class but the label."""
+        rivals = np.array(outputs, dtype=np.float64).reshape(self.members, -1)
+        rivals[:, label] = -np.inf
+        return Joint(self.members, tuple((int(c),) for c in rivals.argmax(1)))
+
     def violations(self, classes: int, label: int, reference: Any = None) -> OutputSpec:
         each, targets = classes // self.members, self.targets(classes, label)
         ways = int(np.prod([len(part) for part in targets], dtype=np.float64))

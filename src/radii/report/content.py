@@ -21,7 +21,10 @@ from radii.store.frame import ends_in_order
 if TYPE_CHECKING:
     import pandas as pd
 
+    from radii.report.ensembles import GameSection
     from radii.report.reach_series import ReachSeries
+
+JOINT = "joint"  # the property of joint radii: they are told of by their ensemble's own section
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,7 @@ class Content:
     facts: tuple[Facts, ...]
     class_names: tuple[str, ...] = ()
     title: str = "Robustness report"
+    games: tuple[GameSection, ...] = ()
     origin: str = ""  # what a reader must know of where the radii come from, where no store tells it
     reaches: tuple[ReachSeries, ...] = ()
 
@@ -120,7 +124,7 @@ def gather(
     found.sort(key=lambda one: natural(one.name))
     origin = sheets.ORIGIN if any(sheets.is_sheet(part.store) for part in parts) else ""
     reaches.sort(key=lambda one: natural(one.name))
-    return Content(tuple(_named(found)), tuple(known), tuple(class_names), title, origin, tuple(reaches))
+    return Content(tuple(_named(found)), tuple(known), tuple(class_names), title, origin=origin, reaches=tuple(reaches))
 
 
 def natural(name: str) -> list[tuple[int, str]]:
@@ -159,7 +163,8 @@ def _series(
 
 
 def grouped(frame: pd.DataFrame, where: str, class_names: tuple[str, ...]) -> Iterator[Series]:
-    """One series per network and question in rows of `radii_frame` from one place."""
+    """One series per network and question in rows of `radii_frame` from one place; joint radii belong to no network."""
+    frame = frame[frame["property"] != JOINT].reset_index(drop=True)
     # Equal questions that differ in search parameters or versions only become runs of their own.
     run = frame.groupby([*QUESTION, "index", "target"], dropna=False, sort=False).cumcount()
     for key, rows in frame.groupby([*QUESTION, run], dropna=False, sort=False):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from urllib.parse import quote
 
 from radii.errors import InputError
 from radii.report import tables
@@ -94,10 +95,22 @@ def write(content: Content, path: str | Path, kind: str, options: Options | None
         return write_pdf(content, path, options)
     text = (markdown if kind == "md" else latex_tables)(content, options)
     try:
+        if kind == "md":
+            text += _pictures(content, Path(path))
         Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path}: expected a file that can be written, got {error.strerror or error}") from None
     return Path(path)
+
+
+def _pictures(content: Content, path: Path) -> str:
+    """The figures of ensembles, written beside the report, as Markdown that shows them."""
+    lines, pngs = [], [one for game in content.games for one in game.pngs]
+    for place, (caption, data) in enumerate(pngs, start=1):
+        file = path.with_name(f"{path.stem}-ensemble-{place}.png")
+        file.write_bytes(data)
+        lines.append(f"\n![{escaped(caption)}]({quote(file.name)})\n")
+    return "".join(lines)
 
 
 def _tables(content: Content, options: Options) -> list[Table]:
@@ -106,6 +119,7 @@ def _tables(content: Content, options: Options) -> list[Table]:
         return [*([tables.identity(content)] if reaches else []), *reaches, tables.provenance(content)]
     eps = tables.default_eps(content) if options.eps is None else options.eps
     chosen = tables.all_tables(content, eps, options.confidence)
+    chosen = [one for game in content.games for one in game.tables] + chosen
     return chosen + reaches + [one for name in options.views for one in view(name, content, eps, options.confidence)]
 
 

@@ -34,6 +34,7 @@ _LINES = 84  # lines of facts on a page
 def plates(content: Content, options: Options) -> Iterator[Figure]:
     """Every page; a figure that the data do not allow is left out."""
     yield from _facts(content, options)
+    yield from (figure for game in content.games for _, figure in game.figures)
     for draw in _figures(content, options):
         try:
             drawn = draw()

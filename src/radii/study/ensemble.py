@@ -7,7 +7,7 @@ processes may share the work, and a killed run goes on where it was.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +19,8 @@ from radii.engine.native import Native
 from radii.ensembles.facts import Point, Seen, named
 from radii.ensembles.game import Game, fooled_by
 from radii.ensembles.glance import glance
-from radii.ensembles.joint import JointSearch, room
+from radii.ensembles.joint import Hints, JointSearch, room
+from radii.ensembles.matrix import solve
 from radii.ensembles.members import Joint, Merged
 from radii.ensembles.oracle import questions
 from radii.errors import InputError
@@ -27,17 +28,20 @@ from radii.models.classifier import Classifier
 from radii.problem import Classification, Instance, Radius
 from radii.runners import Runner
 from radii.store import Store
-from radii.store.record import Unit
+from radii.store.record import RadiusRecord, Unit
 from radii.study.plan import Plan, PlannedUnit
 from radii.study.question import Question
 from radii.study.run import Finished, Run
 from radii.study.settings import RadiusSettings
-from radii.study.sources import Held, Source
+from radii.study.sources import Held, Source, Together
 from radii.study.stop import Stop
 from radii.study.stored import radii_of
 
 GRID = 24  # sizes at which a whole curve is watched while it is narrowed
 AT_ONCE = 16  # joint radii asked for in one round, at least
+FINER = 4  # than joint radii: members' own radii cost little, and are the floor of all joint ones
+STARTS = 4  # known inputs that a joint attack starts from
+AGAIN = 0.2  # of the budget: what proofs about a set get when those about a part of it ran out of time
 Told = Callable[[int, int], None]
 
 
@@ -54,11 +58,14 @@ class EnsembleRun:
     store: Store
     runner: Runner | None = None
     epsilons: tuple[float, ...] = ()
+    width: float = 0.0  # of the value's interval, in the mean over the sizes: once it is so narrow, nothing is asked
     stop: Stop = field(default_factory=Stop)
     retry: bool = False
     command: str = ""
     sources: tuple[Source | Held, ...] = ()
     progress: Told | None = None
+    name: str = ""  # of the study in the store; without one nothing is planned there
+    body: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.settings.property != Classification():
@@ -71,35 +78,37 @@ class EnsembleRun:
         self.units: dict[str, Unit] = {}  # every unit that was asked for
         self.failures: list[str] = []
         self.stopped = False
-        self._merged: dict[int, Merged] = {}
+        self._held = self.sources or tuple(Held(one) for one in self.members)
+        self._merged: dict[int, tuple[Together, Merged]] = {}
         self._asked, self._found, self._cpu = 0, 0, 0.0
         self._float = "f8" if all(one.dtype == np.float64 for one in self.members) else "f4"
 
     def run(self) -> Game:
         """The game, as far as the budgets go; what is known when a stop comes is a game too."""
-        for point, instance in zip(self.points, self.instances):
-            self._see(point, instance, instance.x)
+        self._look()
         decider = self.settings.decider()
         if not isinstance(decider, Native):
             raise InputError(f"ensemble: expected verifier native, got {decider.identity}")
-        held = self.sources or tuple(Held(one) for one in self.members)
-        singles = [Question(source, one, self.settings, decider) for source, one in zip(held, self.members)]
+        alone = replace(self.settings, tolerance=self.settings.tolerance / FINER)
+        singles = [Question(source, one, alone, decider) for source, one in zip(self._held, self.members)]
         for question in singles:
             question.check()
             question.check_labels(self.instances)
+        if self.name:
+            self.store.plan(self.name, [], self.body)
         if self.epsilons and self._settled():
-            return self._game(True)
+            return self.game(True)
         everyone = [(place, 1 << c) for c in range(len(self.members)) for place in range(len(self.instances))]
         self._ask(everyone, {1 << c: question for c, question in enumerate(singles)}, decider)
         complete = False
         while not self.stopped:
             wanted = questions(self.points, self._sizes(), self.settings.tolerance)
-            if not wanted:
+            if not wanted or self._band() <= self.width:
                 complete = True
                 break
-            room = max(AT_ONCE, 2 * self.runner.workers if self.runner is not None else 0)
+            room = max(AT_ONCE, 8 * self.runner.workers if self.runner is not None else 0)
             self._ask([(one.point, one.mask) for one in wanted[:room]], {}, decider)
-        return self._game(complete)
+        return self.game(complete)
 
     def _settled(self) -> bool:
         """Whether a first look at the sizes that count leaves nothing to ask."""
@@ -111,7 +120,8 @@ class EnsembleRun:
     def _shown(self, place: int, x: NDArray[np.floating[Any]]) -> None:
         self._see(self.points[place], self.instances[place], x)
 
-    def _game(self, complete: bool) -> Game:
+    def game(self, complete: bool = False) -> Game:
+        """What is known now."""
         return Game(
             self.members,
             self.instances,
@@ -123,6 +133,29 @@ class EnsembleRun:
             self._cpu,
         )
 
+    def recall(self, records: Iterable[RadiusRecord]) -> Game:
+        """The game that stored radii make, without any search; those of other questions are left out.
+
+        What a first look settles is not stored: it is taken again.
+        """
+        self._look()
+        self._settled()
+        order = {one.fingerprint: 1 << c for c, one in enumerate(self.members)}
+        places = {one.fingerprint: place for place, one in enumerate(self.instances)}
+        for record in records:
+            unit = record.unit
+            parts = unit.classifier.metadata.get("combined", {}).get("members", [])
+            names = [one["fingerprint"] for one in parts] or [unit.classifier.fingerprint]
+            if unit.instance.fingerprint in places and set(names) <= set(order):
+                self._note(places[unit.instance.fingerprint], sum(order[name] for name in names), record.radius)
+                self._found, self._cpu = self._found + 1, self._cpu + record.radius.cost.cpu_seconds
+        return self.game()
+
+    def _look(self) -> None:
+        """Asks every member about the inputs themselves."""
+        for point, instance in zip(self.points, self.instances):
+            self._see(point, instance, instance.x)
+
     def _sizes(self) -> Sequence[float]:
         """The sizes at which the value is narrowed now."""
         if self.epsilons:
@@ -132,15 +165,26 @@ class EnsembleRun:
         # Without a limit sets that take more than every radius so far count too.
         return [top * (k + 0.5) / GRID for k in range(GRID)] + ([] if limit is not None else [2.0 * top, 1e3 * top])
 
+    def _band(self) -> float:
+        """The mean width of the value's interval at the sizes that count; not looked at when no width is asked for."""
+        if self.width <= 0:
+            return math.inf
+        sizes, count = [size for size in self._sizes() if size > 0], len(self.members)
+        low = [solve([point.fooled(size) for point in self.points], count).low for size in sizes]
+        high = [solve([point.possible(size) for point in self.points], count).high for size in sizes]
+        return float(np.mean(np.subtract(high, low))) if sizes else 0.0
+
     def _ask(self, wanted: Sequence[tuple[int, int]], known: dict[int, Question], native: Native) -> None:
         """Finds the joint radii of (point, set) and takes note of them."""
         planned: dict[tuple[int, int], PlannedUnit] = {}
         for place, mask in wanted:
-            question = known.get(mask) or self._question(mask, self.points[place].floor(mask), native)
+            question = known.get(mask) or self._question(mask, self._hints(place, mask), native)
             instance = self.instances[place]
             planned[place, mask] = PlannedUnit(question.unit(instance), question, instance)
         units = {unit.key: unit for unit in planned.values()}
         self.units |= {key: unit.record for key, unit in units.items()}
+        if self.name:
+            self.store.plan(self.name, list(self.units.values()), self.body)
         plan = Plan("", list(units.values()), {}, self.settings.seed)
         run = Run(plan, self.store, self.runner, self.stop, self.retry, self.command, listen=self._tell)
         self._asked += len(units)
@@ -154,13 +198,24 @@ class EnsembleRun:
             if unit.key in found:
                 self._note(place, mask, found[unit.key])
 
-    def _question(self, mask: int, floor: float, native: Native) -> Question:
+    def _hints(self, place: int, mask: int) -> Hints:
+        """What is known of a set from other sets of the same point."""
+        point = self.points[place]
+        near = sorted(point.seen, key=lambda one: (-(one.fooled & mask).bit_count(), one.distance))[:STARTS]
+        starts = tuple(one.x for one in near if one.distance > 0)
+        parts = [radius for part, radius in point.asked.items() if not part & ~mask]
+        vain = any(radius.cost.timeouts and radius.lower is not None for radius in parts)
+        return Hints(point.floor(mask), starts, AGAIN if vain else 1.0)
+
+    def _question(self, mask: int, hints: Hints, native: Native) -> Question:
         if mask not in self._merged:
-            self._merged[mask] = Merged.of([self.members[c] for c in named(mask)])
-        merged = self._merged[mask]
-        search = JointSearch(native, floor)
+            merged = Merged.of([self.members[c] for c in named(mask)])
+            source = Together("joint", tuple(self._held[c] for c in named(mask)), (), merged.name, merged.fingerprint)
+            self._merged[mask] = source, merged
+        source, merged = self._merged[mask]
+        search = JointSearch(native, hints)
         settings = replace(self.settings, property=Joint(len(merged.members)), verifier=search)
-        return Question(Held(merged), merged, settings, search)
+        return Question(source, merged, settings, search)
 
     def _note(self, place: int, mask: int, radius: Radius) -> None:
         point, instance = self.points[place], self.instances[place]

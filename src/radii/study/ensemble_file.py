@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -59,6 +61,7 @@ class EnsembleFile(Part):
     attacks: int | None = None  # of milp and smt: how many deterministic attacks are mixed
     objective: Literal["value", "check", "sum"] | None = None
     solver: str | None = None
+    width: float = Field(default=0.0, ge=0.0, le=1.0)
     search: Annotated[SearchPart, BeforeValidator(as_method)] = SearchPart()
     budget: BudgetPart = BudgetPart()
     seed: int = Field(default=0, ge=0, le=SEEDS)
@@ -116,10 +119,31 @@ def resolved(
     data = inputs(settled(said.data, base), said.seed)
     for one in members:
         one.check_inputs(data.x, data.y)
-    instances = tuple(data.instances)
-    if said.data.only == "correct":
-        right = [all(int(one.predict(i.x)) == i.label for one in members) for i in instances]
-        instances = tuple(i for i, good in zip(instances, right) if good)
-    if not instances:
-        raise InputError(f"data: expected at least one input, got none ({said.data.source})")
+    instances = of_interest(data.instances, members, said.data.model_dump())
     return tuple(source for source, _ in found), members, instances
+
+
+def of_interest(
+    found: Sequence[Instance], members: Sequence[Classifier], part: Mapping[str, Any]
+) -> tuple[Instance, ...]:
+    """The inputs that a data part means: all of them, or those that every member gets right."""
+    right = [part.get("only") != "correct" or all(int(m.predict(i.x)) == i.label for m in members) for i in found]
+    instances = tuple(i for i, good in zip(found, right) if good)
+    if not instances:
+        raise InputError(f"data: expected at least one input, got none ({part['source']})")
+    return instances
+
+
+def planned_body(said: EnsembleFile, sources: tuple[Source, ...], base: Path) -> dict[str, Any]:
+    """What a store keeps of the study, so that its game is found again from anywhere."""
+    settings = said.settings()
+    game = {
+        "members": [asdict(one) for one in sources],
+        "norm": settings.norm.name,
+        "tolerance": settings.tolerance,
+        "limit": settings.limit,
+        "epsilon": said.epsilon,
+        "alpha": said.alpha,
+        "method": said.method,
+    }
+    return {"name": said.name, "ensemble": game, "data": [settled(said.data, base)], "seed": said.seed}

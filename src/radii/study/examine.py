@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radii.decide import values_of, violation, witness_at
+from radii.ensembles.members import Joint
 from radii.models.classifier import Classifier
 from radii.problem import Instance, Norm, Property, Query, Verdict, Witness
 from radii.store import RadiusRecord
@@ -75,11 +76,12 @@ def forward(record: RadiusRecord, classifier: Classifier, instance: Instance) ->
     outputs = classifier.reference(instance.x[None])[0]
 
     def broken(seen: NDArray[Any]) -> bool:
-        spec = violation(classifier, holds, instance.label, seen)
+        spec = violation(classifier, _narrowed(holds, seen, instance.label), instance.label, seen)
         return spec.violated(values_of(classifier, spec.of, seen))
 
     def wrong(seen: NDArray[Any]) -> bool:
-        return bool(np.delete(seen, instance.label).max() >= seen[instance.label]) or broken(seen)
+        alone = not isinstance(holds, Joint)  # outputs of several members have no one class
+        return (alone and bool(np.delete(seen, instance.label).max() >= seen[instance.label])) or broken(seen)
 
     if radius.prediction is not None and not _somehow(classifier, instance.x, outputs, _is(radius.prediction)):
         yield f"prediction {radius.prediction}, but the original model says {int(np.argmax(outputs))}"
@@ -125,7 +127,13 @@ def _replayed(
     classifier: Classifier, instance: Instance, holds: Property, norm: Norm, value: NDArray[Any]
 ) -> Witness | None:
     """The witness as the original model sees it, wherever it lies."""
-    return witness_at(classifier, Query(instance, 0.0, holds, norm), value)
+    seen = classifier.reference(value.reshape(1, *classifier.input_shape))[0]
+    return witness_at(classifier, Query(instance, 0.0, _narrowed(holds, seen, instance.label), norm), value)
+
+
+def _narrowed(holds: Property, outputs: NDArray[Any], label: int) -> Property:
+    """The property as it is to be tested on outputs: of the many ways to fool several members, the one they show."""
+    return holds.at(outputs, label) if isinstance(holds, Joint) else holds
 
 
 def _is(stated: int) -> Callable[[NDArray[Any]], bool]:

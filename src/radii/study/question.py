@@ -15,7 +15,7 @@ from radii.search import direct, in_batches
 from radii.search.drive import Heard
 from radii.store import ClassifierRecord, InstanceRecord, Unit
 from radii.study.settings import RadiusSettings
-from radii.study.sources import Held, Source
+from radii.study.sources import AnySource, Held
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +25,7 @@ class Question:
     `source` is how workers load the classifier.
     """
 
-    source: Source | Held
+    source: AnySource
     classifier: Classifier
     settings: RadiusSettings
     decider: Decider
@@ -53,7 +53,7 @@ class Question:
             fingerprint=net.fingerprint,
             name=net.name or net.fingerprint,
             path=net.path or "",
-            metadata={"training": net.card} if net.card else {},
+            metadata={**self.source.metadata, **({"training": net.card} if net.card else {})},
         )
         return Unit(
             classifier=record,

@@ -8,12 +8,13 @@ from typing import Any
 
 from radii.data import Dataset
 from radii.data.sources.registry import SOURCES
+from radii.ensembles.members import Joint
 from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.problem import Instance, Property
-from radii.problem.property import find, make, without_threshold
+from radii.problem.property import find, made, make, without_threshold
 from radii.store import ClassifierRecord, InstanceRecord, Setting
-from radii.study.sources import Source, inputs
+from radii.study.sources import Source, Together, inputs
 
 
 class Recall:
@@ -58,6 +59,12 @@ class Recall:
         return None
 
     def _load(self, record: ClassifierRecord) -> Classifier:
+        said = record.metadata.get("combined")
+        try:
+            if said is not None:
+                return Together.recalled(record.name, record.fingerprint, said).load(check=False)
+        except (TypeError, KeyError) as error:
+            raise InputError(f"classifier {record.name}: expected members that this version knows: {error}") from None
         if not record.path:
             raise InputError(f"classifier {record.name}: expected the file it came from, got none in the store")
         options: dict[str, Any] = dict(record.metadata.get("options", {}))
@@ -94,6 +101,8 @@ class Recall:
 def property_of(setting: Setting) -> Property:
     """The property that a setting names."""
     target = {} if setting.target is None else {"target": setting.target}
+    if setting.property == Joint.kind:  # only ensembles ask it: no study file may name it
+        return made(Joint, setting.property_parameters)
     values = {**setting.property_parameters, **target}
     return make(
         setting.property, values if setting.epsilon is None else without_threshold(find(setting.property), values)

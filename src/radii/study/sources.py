@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +49,45 @@ class Source:
             )
         return found
 
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What a store must keep to load the classifier again, beside its path and name."""
+        return {"options": self.options} if self.options else {}
+
+
+@dataclass(frozen=True)
+class Together:
+    """Several classifiers as one: how to load each again, and how they are put together (`ensembles.combine`)."""
+
+    how: str
+    members: tuple[Source | Held, ...]
+    weights: tuple[float, ...] = ()
+    name: str | None = None
+    fingerprint: str = ""
+
+    def load(self, check: bool = True, light: bool = False) -> Classifier:
+        """The classifier; `ModelError` when it is not the one that the fingerprint was taken of."""
+        from radii.ensembles.combine import together
+
+        found = together(self.how, [one.load(check) for one in self.members], self.weights, self.name)
+        if self.fingerprint and found.fingerprint != self.fingerprint:
+            raise ModelError(f"{found.name}: expected the networks that the study began with, got others")
+        return found
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What a store must keep to load it again; nothing where a member came from no file."""
+        members = [asdict(one) for one in self.members if isinstance(one, Source)]
+        if len(members) < len(self.members):
+            return {}
+        return {"combined": {"how": self.how, "members": members, "weights": list(self.weights)}}
+
+    @staticmethod
+    def recalled(name: str, fingerprint: str, said: Mapping[str, Any]) -> Together:
+        """The same from what a store keeps."""
+        members = tuple(Source(**one) for one in said["members"])
+        return Together(str(said["how"]), members, tuple(said["weights"]), name, fingerprint)
+
 
 @dataclass(frozen=True, eq=False)
 class Held:
@@ -64,6 +103,14 @@ class Held:
     def load(self, check: bool = True) -> Classifier:
         """The classifier itself."""
         return self.classifier
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Nothing: it is not loaded again."""
+        return {}
+
+
+AnySource = Source | Held | Together
 
 
 def classifiers(

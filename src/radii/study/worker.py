@@ -13,14 +13,14 @@ from radii.runners import Limits, Outcome, Runner, Task
 from radii.store import QueryRecord
 from radii.study.question import Question
 from radii.study.settings import RadiusSettings
-from radii.study.sources import Held, Source
+from radii.study.sources import AnySource
 
 TICK_SECONDS = 0.5  # how often a waiting run looks for Ctrl-C and renews its claims
 _KEPT = 8  # classifiers that a worker keeps loaded
 _loaded: OrderedDict[str, Classifier] = OrderedDict()
 
 
-def classifier_of(source: Source | Held) -> Classifier:
+def classifier_of(source: AnySource) -> Classifier:
     """The classifier of a source, loaded once per worker; it was checked against onnxruntime when it was planned."""
     if source.fingerprint not in _loaded:
         _loaded[source.fingerprint] = source.load(check=False)
@@ -30,12 +30,12 @@ def classifier_of(source: Source | Held) -> Classifier:
     return _loaded[source.fingerprint]
 
 
-def measure(source: Source | Held, settings: RadiusSettings, decider: Decider, instance: Instance) -> Result:
+def measure(source: AnySource, settings: RadiusSettings, decider: Decider, instance: Instance) -> Result:
     """The radius of one instance by direct search, or its reach."""
     return Question(source, classifier_of(source), settings, decider).results([instance])[0]
 
 
-def answer(source: Source | Held, decider: Decider, budget: Budget, query: Query) -> Answer:
+def answer(source: AnySource, decider: Decider, budget: Budget, query: Query) -> Answer:
     """The answer to one query."""
     return decider.decide(classifier_of(source), [query], budget)[0]
 
