@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from radii.api import distribution, ensemble, load_classifier, load_dataset, measures, radius, reach
     from radii.data import Dataset
     from radii.decide import Budget, replay
+    from radii.ensembles.combine import combine
     from radii.errors import InputError, RadiiError
     from radii.models.classifier import Classifier
     from radii.problem import (
@@ -68,6 +69,7 @@ __all__ = [
     "Verdict",
     "Witness",
     "__version__",
+    "combine",
     "distribution",
     "ensemble",
     "load_classifier",
@@ -86,6 +88,7 @@ _HOME = {
     **dict.fromkeys(("Budget", "replay"), "radii.decide"),
     **dict.fromkeys(("InputError", "RadiiError"), "radii.errors"),
     "Classifier": "radii.models.classifier",
+    "combine": "radii.ensembles.combine",
     "Dataset": "radii.data",
     "Distribution": "radii.report.distribution",
     "Guarantee": "radii.stats",

@@ -160,7 +160,8 @@ def _search(
     if not all(among):  # some member is right in the whole ball
         proof, lower = Proof("linear bounds", "real", "radii native"), float(np.nextafter(size, 0.0))
         return Radius(lower, tolerance=tolerance, proof=proof, cost=Cost(queries=1))
-    within = size if size < top or limit is None else limit
+    # Classes were left out for this ball alone, and a witness may lie on its border: nothing is proven beyond it.
+    within = float(np.nextafter(size, 0.0))
     asked = Joint(members, tuple(among))
     return native.measure(merged, [instance], asked, norm, budget, tolerance=tolerance, limit=within)[0]
 
@@ -192,14 +193,14 @@ def _reachable(merged: Merged, instance: Instance, norm: Norm, top: float) -> tu
     """A ball and, for each member, the classes that linear bounds do not exclude in it: few combinations of them."""
     size, among = top, list[tuple[int, ...]]()
     for _ in range(SHRINKS):
-        among = [_not_excluded(one, instance, norm, size) for one in merged.members]
+        among = [not_excluded(one, instance, norm, size) for one in merged.members]
         if _ways(among) <= MOST_WAYS:
             break
         size *= 0.8
     return size, among
 
 
-def _not_excluded(member: Classifier, instance: Instance, norm: Norm, size: float) -> tuple[int, ...]:
+def not_excluded(member: Classifier, instance: Instance, norm: Norm, size: float) -> tuple[int, ...]:
     """The classes that may reach the label's output somewhere in the ball of a size."""
     others = Classification().targets(member.classes, instance.label)
     asked = margins(member, instance.label, Classification())

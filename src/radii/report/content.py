@@ -74,9 +74,9 @@ class Content:
     facts: tuple[Facts, ...]
     class_names: tuple[str, ...] = ()
     title: str = "Robustness report"
-    games: tuple[GameSection, ...] = ()
     origin: str = ""  # what a reader must know of where the radii come from, where no store tells it
     reaches: tuple[ReachSeries, ...] = ()
+    games: tuple[GameSection, ...] = ()
 
     @property
     def empty(self) -> bool:

@@ -85,14 +85,28 @@ class Part(BaseModel):
 
 
 class ClassifierPart(Part):
-    """One entry of `classifiers`: a file, a pattern such as nets/*.onnx, or zoo:NAME; with what the file omits."""
+    """One entry of `classifiers`: a file, a pattern such as nets/*.onnx, or zoo:NAME; with what the file omits.
+
+    Or several as one: `combine` (mean, probability or vote) with `members`, entries like this one, and `weights`.
+    """
 
     where: ClassVar[str] = "classifiers"
-    path: str
+    path: str = ""
     name: str | None = None
+    combine: Literal["mean", "probability", "vote"] | None = None
+    members: list[Annotated[ClassifierPart, BeforeValidator(as_path)]] = Field(default_factory=list)
+    weights: list[float] = Field(default_factory=list)
     preprocessing: dict[str, Any] | None = None
     domain: tuple[float | None, float | None] | None = (0.0, 1.0)
     input_shape: tuple[int, ...] | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.combine is None) == (not self.path):
+            raise InputError("classifiers: expected path, or combine with members, got both or neither")
+        if (self.combine is None) == bool(self.members or self.weights):
+            raise InputError("classifiers: expected members (and weights) with combine and only there")
+        return self
 
 
 class DataPart(Part):

@@ -19,7 +19,7 @@ from radii.store.record import content_key
 from radii.study.patterns import Tell
 from radii.study.question import Question
 from radii.study.settings import RadiusSettings, recording, seeded
-from radii.study.sources import Source, classifiers, inputs, settled
+from radii.study.sources import AnySource, Held, classifiers, inputs, settled
 from radii.study.sources import located as beside
 
 if TYPE_CHECKING:
@@ -117,13 +117,13 @@ class _Inputs:
         return _Inputs(data, found, [InstanceRecord.of(one) for one in found], body["only"] == "correct")
 
 
-def _record(source: Source, classifier: Classifier) -> ClassifierRecord:
+def _record(source: AnySource, classifier: Classifier) -> ClassifierRecord:
     return ClassifierRecord(
         fingerprint=classifier.fingerprint,
         name=classifier.name,
-        path=source.path,
+        path="" if isinstance(source, Held) else source.path,
         metadata={
-            **({"options": source.options} if source.options else {}),
+            **source.metadata,
             **({"training": classifier.card} if classifier.card else {}),
         },
     )

@@ -30,6 +30,12 @@ class Question:
     settings: RadiusSettings
     decider: Decider
 
+    def __post_init__(self) -> None:
+        if type(self.classifier) is not Classifier:  # plain networks need nothing of ensembles
+            from radii.ensembles.vote import suited
+
+            object.__setattr__(self, "decider", suited(self.decider, self.classifier))
+
     @staticmethod
     def of(classifier: Classifier, settings: RadiusSettings) -> Question:
         """The question to a classifier that is loaded; what the decider says it cannot answer is refused."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from radii import zoo
 from radii.data import Dataset, load_dataset, select
@@ -60,10 +60,11 @@ class Together:
     """Several classifiers as one: how to load each again, and how they are put together (`ensembles.combine`)."""
 
     how: str
-    members: tuple[Source | Held, ...]
+    members: tuple[AnySource, ...]
     weights: tuple[float, ...] = ()
     name: str | None = None
     fingerprint: str = ""
+    path: ClassVar[str] = ""  # it has no file of its own
 
     def load(self, check: bool = True, light: bool = False) -> Classifier:
         """The classifier; `ModelError` when it is not the one that the fingerprint was taken of."""
@@ -115,30 +116,40 @@ AnySource = Source | Held | Together
 
 def classifiers(
     parts: list[ClassifierPart], base: Path, tell: Tell | None = None, light: bool = False, twice: bool = False
-) -> Iterator[tuple[Source, Classifier]]:
+) -> Iterator[tuple[AnySource, Classifier]]:
     """Every classifier of a study with how to load it again, in the order of the file; patterns sorted by name.
 
     A network that is named again is left out, or given again (`twice`).
     """
     seen: dict[str, str] = {}
     for part in parts:
-        for path in _files(part.path, base, tell):
-            options = part.model_dump(include={"preprocessing", "domain", "input_shape"}, exclude_unset=True)
-            found = Source(path, part.name, options).load(light=light)
+        for source in _sources(part, base, tell, light):
+            found = source.load(light=light)
             if tell is not None:
                 tell(f"networks loaded: {len(seen) + 1}, the last {found.name}")
             if found.name in seen:
                 if seen[found.name] == found.fingerprint and not twice:
                     continue
                 if seen[found.name] == found.fingerprint:
-                    yield Source(path, found.name, options, found.fingerprint), found
+                    yield replace(source, name=found.name, fingerprint=found.fingerprint), found
                     continue
                 raise InputError(
                     f"classifiers: expected different names for different networks, got {found.name!r} twice; "
                     "give one of them a name: {path: …, name: …}"
                 )
             seen[found.name] = found.fingerprint
-            yield Source(path, found.name, options, found.fingerprint), found
+            yield replace(source, name=found.name, fingerprint=found.fingerprint), found
+
+
+def _sources(part: ClassifierPart, base: Path, tell: Tell | None, light: bool) -> Iterator[Source | Together]:
+    """How to load what one entry names: files, or several of them as one."""
+    if part.combine is not None:
+        members = tuple(source for source, _ in classifiers(part.members, base, tell, light, twice=True))
+        yield Together(part.combine, members, tuple(part.weights), part.name)
+        return
+    options = part.model_dump(include={"preprocessing", "domain", "input_shape"}, exclude_unset=True)
+    for path in _files(part.path, base, tell):
+        yield Source(path, part.name, options)
 
 
 def _files(text: str, base: Path, tell: Tell | None) -> list[str]:

@@ -1,0 +1,133 @@
+"""Combined predictors: the mean of logits and of probabilities, and votes whose radii are proven."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.ensembles.toys import linear
+
+import radii
+from radii.cli.main import run
+from radii.ensembles.vote import Vote, Voted, pairs
+from radii.errors import InputError
+from radii.models import Classifier
+from radii.problem import Norm
+from radii.testing import relu_toy
+
+
+def trio(classes: int = 3, count: int = 3) -> list[Classifier]:
+    """Tiny ReLU networks of two inputs."""
+    return [relu_toy(40 + k, (2, 5, classes)) for k in range(count)]
+
+
+def grid(around: np.ndarray, size: float) -> np.ndarray:
+    """Inputs around a point, in the domain."""
+    line = np.linspace(-size, size, 161)
+    moved = around + np.stack(np.meshgrid(line, line), -1).reshape(-1, 2)
+    return moved[((moved >= 0) & (moved <= 1)).all(1)].astype(np.float32)
+
+
+def test_mean_is_a_network_like_any_other(tmp_path: Path) -> None:
+    nets = trio()
+    mean = radii.combine(nets, weights=[2, 1, 1])
+    x = np.random.default_rng(0).uniform(size=(20, 2)).astype(np.float32)
+    by_hand = 0.5 * nets[0](x) + 0.25 * nets[1](x) + 0.25 * nets[2](x)
+    assert np.allclose(mean(x), by_hand, atol=1e-5)
+    again = radii.load_classifier(mean.save(tmp_path / "mean.onnx"))
+    assert np.array_equal(again.reference(x), mean.reference(x))
+    assert radii.combine(nets, weights=[2, 1, 1]).fingerprint == mean.fingerprint
+    assert radii.radius(mean, x[0], int(mean.predict(x[0])), seconds=5).status == "closed"
+
+
+def test_mean_of_probabilities_of_two_classes() -> None:
+    nets = trio(classes=2, count=2)
+    mean = radii.combine(nets, how="probability")
+    x = np.random.default_rng(1).uniform(size=(20, 2)).astype(np.float32)
+    assert np.allclose(mean(x), (nets[0].probabilities(x) + nets[1].probabilities(x)) / 2, atol=1e-5)
+    label = int(mean.predict(x[0]))
+    found = radii.radius(mean, x[0], label, seconds=3)
+    near = grid(x[0], 0.5)
+    broken = near[mean.predict(near) != label]
+    if len(broken) and found.lower is not None:
+        assert found.lower <= np.abs(broken - x[0]).max(1).min() + 1e-6
+
+
+def test_the_smallest_ways_to_lose_a_vote() -> None:
+    """Of three equal votes any two that are fooled lose it; of five, two that agree and one more."""
+    assert pairs([1, 1, 1]) == [((), (0, 1)), ((), (0, 2)), ((), (1, 2))]
+    five = pairs([1] * 5)
+    assert {(len(tops), len(fooled)) for tops, fooled in five} == {(2, 1), (0, 4)}
+    assert pairs([3, 1, 1]) == [((), (0,))]
+
+
+@pytest.mark.parametrize("weights", [[1, 1, 1], [2, 1, 1], [1, 1, 1, 1, 1]])
+def test_ways_are_what_votes_say(weights: list[float]) -> None:
+    """At random outputs the clauses hold exactly where another class has at least as many votes."""
+    rng, classes = np.random.default_rng(2), 3
+    vote = Vote.of(trio(classes, len(weights)), weights, "vote")
+    outputs = rng.normal(size=(300, len(weights) * classes))
+    spec = Voted(vote.weights).violations(outputs.shape[1], 0)
+    votes = vote.votes(outputs)
+    assert [spec.violated(one) for one in outputs] == (votes[:, 1:].max(1) >= votes[:, 0]).tolist()
+
+
+@pytest.mark.parametrize(("norm", "count"), [("linf", 3), ("l2", 3), ("l1", 5)])
+def test_radii_of_votes_hold_on_a_grid(norm: str, count: int) -> None:
+    vote = radii.combine(trio(3, count), how="vote")
+    x = np.random.default_rng(3).uniform(size=(4, 2)).astype(np.float32)
+    closed = 0
+    for point in x:
+        votes = vote(point)
+        label = int(votes.argmax())
+        found = radii.radius(vote, point, label, norm=norm, seconds=5, limit=1.0)
+        if found.misclassified:
+            assert (np.delete(votes, label) >= votes[label]).any()
+            continue
+        near = grid(point, 1.0)
+        lost = vote(near)
+        broken = near[np.delete(lost, label, 1).max(1) >= lost[:, label]]
+        nearest = min((Norm.of(norm).distance(one, point) for one in broken), default=np.inf)
+        assert (found.lower or 0.0) <= nearest + 1e-6
+        assert found.upper is None or found.upper <= nearest + 0.03
+        closed += found.status in ("closed", "robust")
+    assert closed
+
+
+def test_votes_in_studies_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for k, net in enumerate(trio()):
+        net.save(tmp_path / f"net{k}.onnx")
+    x = np.random.default_rng(4).uniform(size=(3, 2)).astype(np.float32)
+    np.savez(tmp_path / "points.npz", x=x, y=radii.combine(trio(), how="vote").predict(x))
+    (tmp_path / "study.yaml").write_text(
+        "classifiers:\n  - {combine: vote, members: [net0.onnx, net1.onnx, net2.onnx], name: majority}\n"
+        "  - {combine: mean, members: [net0.onnx, net1.onnx], weights: [1, 2], name: mean}\ndata: points.npz\n"
+    )
+    assert run(["run", str(tmp_path / "study.yaml"), "--runner", "serial"]) == 0
+    capsys.readouterr()
+    assert run(["check", str(tmp_path / "study.db"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {row["classifier"] for row in found["rows"]} == {"majority", "mean"}
+    assert found["records"] == found["predicted"] == 6
+
+
+def test_bad_combinations_are_refused() -> None:
+    nets = trio()
+    with pytest.raises(InputError, match="one of mean, probability, vote"):
+        radii.combine(nets, how="median")
+    with pytest.raises(InputError, match="one weight for each of 3"):
+        radii.combine(nets, weights=[1, 2])
+    with pytest.raises(InputError, match="weights"):
+        radii.combine(nets, weights=[1, 0, 1])
+    with pytest.raises(InputError, match="two classes"):
+        radii.combine(nets, how="probability")
+    with pytest.raises(InputError, match="at most 7"):
+        radii.combine([linear(np.eye(2) * (k + 1), [0, 0], f"n{k}") for k in range(8)], how="vote")
+    for one, other in itertools.pairwise([nets[0], relu_toy(1, (3, 4, 3))]):
+        with pytest.raises(InputError, match="same inputs"):
+            radii.combine([one, other])
+    with pytest.raises(InputError, match="it takes classification"):
+        radii.radius(radii.combine(nets, how="vote"), np.zeros(2), 0, property="standard:1")
