@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.ensembles.toys import between, exact_joint_radii, exact_value, two_lines
+from tests.ensembles.toys import between, exact_joint_radii, exact_value, random_game, two_lines
 
 import radii
-from radii.models import Classifier
-from radii.problem import Instance, Norm
-from radii.testing import linear_toy, relu_toy
+from radii.ensembles import matrix
+from radii.errors import RadiiError
+from radii.problem import Norm
 
 
 def test_two_lines_give_one_half() -> None:
@@ -33,31 +33,9 @@ def test_two_lines_give_one_half() -> None:
     assert game.radius(0.6) == (2.0, None)
 
 
-def members_of(seed: int) -> list[Classifier]:
-    """Two to four members of two inputs and two or three classes, linear and ReLU in turns."""
-    rng = np.random.default_rng(seed)
-    count, classes = int(rng.integers(2, 5)), int(rng.integers(2, 4))
-    found = []
-    for k in range(count):
-        if (seed + k) % 2:
-            found.append(linear_toy(100 * seed + k, 2, classes).classifier)
-        else:
-            found.append(relu_toy(100 * seed + k, (2, 4, classes)))
-    return found
-
-
-def data_of(members: list[Classifier], seed: int, count: int = 3) -> list[Instance]:
-    """Inputs labelled by the majority: some members may be wrong on them from the start."""
-    rng = np.random.default_rng(seed)
-    x = rng.uniform(size=(count, 2)).astype(np.float32)
-    votes = np.stack([one.predict(x) for one in members])
-    return [Instance(x[k], int(np.bincount(votes[:, k]).argmax()), k) for k in range(count)]
-
-
 @pytest.mark.parametrize(("seed", "norm"), [(0, "linf"), (1, "l2"), (2, "l1")])
 def test_value_contains_the_exact_one(seed: int, norm: str) -> None:
-    members = members_of(seed)
-    data = data_of(members, seed)
+    members, data = random_game(seed)
     game = radii.ensemble(members, data, norm=norm, seconds=5, tolerance=1e-4)
     exact = [exact_joint_radii(members, one, Norm.of(norm)) for one in data]
     sizes = between([r for known in exact for r in known.values()])
@@ -73,3 +51,37 @@ def test_value_contains_the_exact_one(seed: int, norm: str) -> None:
         assert attack.distances.max() <= size
     widths = [np.subtract(*game.value(size)[::-1]) for size in sizes]
     assert np.mean(widths) < 0.05
+
+
+def test_value_by_brute_force_over_perturbations() -> None:
+    """On a grid of perturbations of two inputs all subsets that are fooled are read off, and the game is solved alone.
+
+    The grid's sets are fooled in truth, so its value is at most the true one; and no proof may exclude what it finds.
+    """
+    members, data = random_game(5)
+    size = 0.25
+    game = radii.ensemble(members, data, epsilons=size, seconds=5, tolerance=1e-4)
+    line = np.linspace(-size, size, 121)
+    moves = np.stack(np.meshgrid(line, line), -1).reshape(-1, 2)
+    seen: list[dict[int, float]] = []
+    for one in data:
+        x = np.clip(one.x + moves, 0.0, 1.0).astype(np.float32)
+        fooled = np.stack([np.delete(o := m.reference(x), one.label, 1).max(1) >= o[:, one.label] for m in members], 1)
+        masks = np.unique(fooled @ (1 << np.arange(len(members))))
+        parts = {m for mask in masks.tolist() for m in range(1, 1 << len(members)) if not m & ~mask}
+        seen.append(dict.fromkeys(parts, 0.0))
+    brute = exact_value(seen, len(members), size)
+    low, high = game.value(size)
+    assert brute <= high + 1e-9
+    assert low >= brute - 1e-9  # the attack is at least as good as the grid
+    assert high - low < 1e-9
+
+
+def test_programs_that_disagree_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Duality is tested in every program: a solver whose two sides differ is not believed."""
+    sets = [np.array([1, 2]), np.array([2])]
+    assert matrix.solve(sets, 2).low == pytest.approx(matrix.solve(sets, 2).high)
+    whole = matrix.gains
+    monkeypatch.setattr(matrix, "gains", lambda sets, mix: whole(sets, mix) + 1e-5)
+    with pytest.raises(RadiiError, match="to agree"):
+        matrix.solve(sets, 2)

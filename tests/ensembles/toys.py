@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 from radii.ensembles.members import Joint, Merged
 from radii.models import Classifier, load_classifier
 from radii.problem import Instance, Norm
-from radii.testing import exact_breach
+from radii.testing import exact_breach, linear_toy, relu_toy
 from radii.testing._build import Builder
 
 
@@ -67,3 +67,30 @@ def between(steps: Sequence[float], top: float = math.inf) -> list[float]:
     known = sorted({0.0, *(s for s in steps if math.isfinite(s) and s < top)})
     middle = [0.5 * (a + b) for a, b in itertools.pairwise(known) if b - a > 1e-3]
     return [*middle, known[-1] * 1.2 + 0.01]
+
+
+def members_of(seed: int) -> list[Classifier]:
+    """Two to four members of two inputs and two or three classes, linear and ReLU in turns."""
+    rng = np.random.default_rng(seed)
+    count, classes = int(rng.integers(2, 5)), int(rng.integers(2, 4))
+    found = []
+    for k in range(count):
+        if (seed + k) % 2:
+            found.append(linear_toy(100 * seed + k, 2, classes).classifier)
+        else:
+            found.append(relu_toy(100 * seed + k, (2, 4, classes)))
+    return found
+
+
+def data_of(members: list[Classifier], seed: int, count: int = 3) -> list[Instance]:
+    """Inputs labelled by the majority: some members may be wrong on them from the start."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(size=(count, 2)).astype(np.float32)
+    votes = np.stack([one.predict(x) for one in members])
+    return [Instance(x[k], int(np.bincount(votes[:, k]).argmax()), k) for k in range(count)]
+
+
+def random_game(seed: int) -> tuple[list[Classifier], list[Instance]]:
+    """A random ensemble and three inputs."""
+    members = members_of(seed)
+    return members, data_of(members, seed)

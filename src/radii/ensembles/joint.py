@@ -125,13 +125,15 @@ def joint_radius(
         if seen is not None and seen.distance == 0.0:
             return Radius.wrong(witness=seen, cost=Cost(cpu_seconds=clock.cpu, wall_seconds=clock.wall))
         top = min(room(merged, instance, norm), np.inf if limit is None else limit)
-        top = top if seen is None else min(top, seen.distance)
+        near = seen is not None and seen.distance <= top
+        if seen is not None and near:
+            top = float(np.nextafter(seen.distance, 0.0))  # the witness lies on the border: inside it none may
         if not np.isfinite(top):
             raise InputError("ensemble: no witness was found and the domain is unbounded; give a limit (the largest ε)")
         radius = Radius(tolerance=tolerance, cost=Cost(queries=1))
-        if floor < top - (0.0 if seen is None or top < seen.distance else tolerance):
+        if floor < top - (tolerance if near else 0.0):
             left = _left(budget, clock.cpu, hints.share)
-            radius = _search(native, merged, instance, norm, left, tolerance, limit, top)
+            radius = _search(native, merged, instance, norm, left, tolerance, top)
     if floor > 0 and floor > (radius.lower or 0.0):
         radius = replace(radius, lower=floor, proof=Proof("branch and bound", "real", "radii native"))
     if seen is not None and (radius.upper is None or seen.distance < radius.upper):
@@ -147,7 +149,6 @@ def _search(
     norm: Norm,
     budget: Budget,
     tolerance: float,
-    limit: float | None,
     top: float,
 ) -> Radius:
     """The engine's search over the combinations of target classes that can be reached in the ball of size `top`."""
@@ -158,12 +159,11 @@ def _search(
     if _ways(among) > MOST_WAYS:  # too many combinations even in a small ball: the attack's word stands alone
         return Radius(tolerance=tolerance, cost=Cost(queries=1))
     if not all(among):  # some member is right in the whole ball
-        proof, lower = Proof("linear bounds", "real", "radii native"), float(np.nextafter(size, 0.0))
+        proof, lower = Proof("linear bounds", "real", "radii native"), size
         return Radius(lower, tolerance=tolerance, proof=proof, cost=Cost(queries=1))
-    # Classes were left out for this ball alone, and a witness may lie on its border: nothing is proven beyond it.
-    within = float(np.nextafter(size, 0.0))
     asked = Joint(members, tuple(among))
-    return native.measure(merged, [instance], asked, norm, budget, tolerance=tolerance, limit=within)[0]
+    # Target classes were left out for this ball alone: nothing is proven beyond it.
+    return native.measure(merged, [instance], asked, norm, budget, tolerance=tolerance, limit=size)[0]
 
 
 def _left(budget: Budget, spent: float, share: float) -> Budget:

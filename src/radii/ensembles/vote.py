@@ -279,19 +279,19 @@ class VoteSearch:
         with working(vote.merged):
             seen = self._attack(vote, query)
             top = min(room(vote, instance, norm), np.inf if limit is None else limit)
-            top = top if seen is None else min(top, seen.distance)
+            if seen is not None and seen.distance <= top:
+                top = float(np.nextafter(seen.distance, 0.0))  # the witness lies on the border: inside it none may
             if not np.isfinite(top):
                 raise InputError("vote: no witness was found and the domain is unbounded; give a limit (the largest ε)")
             size, asked = _pruned(vote, Voted(vote.weights, target_of(property)), instance, norm, top)
-            within = float(np.nextafter(size, 0.0))
             if asked.count(vote.merged.classes, instance.label, 1) == 0:
-                radius = Radius(within, tolerance=tolerance, proof=Proof("linear bounds", "real", "radii native"))
-            elif asked.count(vote.merged.classes, instance.label, MOST_WAYS) > MOST_WAYS or within <= 0:
+                radius = Radius(size, tolerance=tolerance, proof=Proof("linear bounds", "real", "radii native"))
+            elif asked.count(vote.merged.classes, instance.label, MOST_WAYS) > MOST_WAYS or size <= 0:
                 radius = Radius(tolerance=tolerance)
             else:
                 left = None if budget.seconds is None else max(1e-3, budget.seconds - clock.cpu)
                 asking = (vote.merged, [instance], asked, norm, replace(budget, seconds=left))
-                radius = self.inner.measure(*asking, tolerance=tolerance, limit=within)[0]
+                radius = self.inner.measure(*asking, tolerance=tolerance, limit=size)[0]
         nearer = None if radius.witness is None else witness_at(vote, query, radius.witness.x)
         best = min((one for one in (seen, nearer) if one is not None), key=lambda one: one.distance, default=None)
         cost = replace(radius.cost, queries=1, cpu_seconds=clock.cpu, wall_seconds=clock.wall)
