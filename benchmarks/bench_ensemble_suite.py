@@ -4,8 +4,9 @@
     python benchmarks/bench_ensemble_suite.py --rows 25 34 --seconds 5
     python benchmarks/bench_ensemble_suite.py                        # all rows; goes on where it was stopped
 
-smt and milp look for an attack that gets α with the row's number of attacks, maxmilp maximises the sum of the losses
-above α, ua and bda attack each member alone, decomposed finds the value. L1, inputs unbounded but for ε, as in the
+smt and milp look for an attack that gets α with the row's number of attacks (milp-interval: big-M constants from
+intervals, not from linear bounds), maxmilp maximises the sum of the losses above α, ua and bda attack each member
+alone, decomposed finds the value. L1, inputs unbounded but for ε, as in the
 paper. A cell is "value (CPU seconds)": the value of a replayed attack, "robust", or "-" when `--seconds` ran out.
 Every answer is a line of JSON. Ends with 1 when a method contradicts another or decomposed leaves a row open.
 """
@@ -30,7 +31,7 @@ from radii.problem import Norm
 sys.path.insert(0, str(ROOT / "scripts"))
 from train_ensembles import OUTPUT, Row, load, rows
 
-METHODS = ("decomposed", "ua", "bda", "milp", "maxmilp", "smt", "milp-interval")
+METHODS = ("decomposed", "milp", "milp-interval", "maxmilp", "smt", "ua", "bda")
 L1 = Norm.of("l1")
 SAME = 1e-4  # values that differ by less agree: proofs of the MILP charge its tolerances
 
@@ -40,11 +41,14 @@ def main() -> int:
     parser.add_argument("--rows", type=int, nargs="+", help="Numbers of rows; all unless given.")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--seconds", type=float, default=60.0, help="CPU seconds per method and row.")
+    parser.add_argument("--show", action="store_true", help="Only print what was measured before.")
     parser.add_argument("--networks", type=Path, default=OUTPUT)
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "ensemble-suite.jsonl")
     options = parser.parse_args()
     chosen = [row for row in rows() if options.rows is None or row.number in options.rows]
     known = {(one["row"], one["method"]): one for one in kept(options.output) if one["seconds"] == options.seconds}
+    if options.show:
+        return shown(chosen, known, options.methods)
     options.output.parent.mkdir(parents=True, exist_ok=True)
     for method in options.methods:  # what is loaded on first use is charged to no row
         answer(next(row for row in rows() if row.number == 24), method, options)

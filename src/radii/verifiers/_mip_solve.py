@@ -70,6 +70,12 @@ def _resident() -> int:
     return int(psutil.Process(os.getpid()).memory_info().rss)
 
 
+def _crowd() -> float:
+    """How many processes share a core now, at least 1: a CPU second takes so many seconds of wall clock."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    return max(1.0, load / (os.cpu_count() or 1))
+
+
 class _Watch:
     """Asks at each call whether to go on, and remembers why not."""
 
@@ -104,7 +110,7 @@ def _highs(highspy: Any, mip: Mip, limits: Limits) -> Solved:
         "primal_feasibility_tolerance": TOLERANCE,
         "dual_feasibility_tolerance": TOLERANCE,
         # The budget is CPU time, which the callbacks watch; this wall clock only backs them up.
-        "time_limit": 4 * max(limits.seconds - limits.spent(), 0.0) + 0.1,
+        "time_limit": 2 * _crowd() * max(limits.seconds - limits.spent(), 0.0) + 0.1,
         "mip_max_nodes": limits.nodes or 2**31 - 1,
     }
     for key, value in options.items():
