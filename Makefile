@@ -85,6 +85,7 @@ pictures: setup demo
 	$(BIN)/python scripts/page_picture.py $(OUT)/report.html docs/pictures/report.png || true
 	for example in examples/[0-9]*.py; do OMP_NUM_THREADS=1 $(BIN)/python $$example out/examples || exit 1; done
 	cp out/examples/[0-9]*.png docs/pictures/
+	$(BIN)/python scripts/page_picture.py out/examples/reach.html docs/pictures/reach-report.png || true
 	$(BIN)/python scripts/architecture_picture.py
 
 docs: pictures

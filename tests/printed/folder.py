@@ -21,6 +21,14 @@ classifiers: [nets/*.onnx]
 data: {source: mnist, root: data/mnist, split: test, indices: "0:12"}
 budget: {seconds: 5}
 """
+REACHES = """\
+name: reaches
+classifiers: [nets/*.onnx]
+data: {source: mnist, root: data/mnist, split: test, indices: "0:4"}
+property: {kind: probability}
+measure: {reach: 0.01}
+budget: {nodes: 5}
+"""
 GAME = """\
 classifiers: [nets/*.onnx]
 data: {source: mnist, root: data/mnist, split: test, indices: "0:6"}
@@ -56,8 +64,10 @@ def prepare(folder: Path) -> None:
     (folder / "prop_1.vnnlib").write_text(QUERY + "(assert (<= Y_0 Y_1))\n")
     (folder / "study.yaml").write_text(STUDY)
     (folder / "game.yaml").write_text(GAME)
+    (folder / "reaches.yaml").write_text(REACHES)
     for words in (
         "run study.yaml --store study.db --runner serial",
+        "run reaches.yaml --store reaches.db --runner serial",
         "radius net.onnx --data mnist5k --index 7 --evidence digit7.evidence",
         "export study.db -o results.csv",
     ):

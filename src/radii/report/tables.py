@@ -228,7 +228,12 @@ def evidence(content: Content) -> Table:
             counts[f"stored evidence: {kind}", "", "can be re-verified without searching: radii check"] += count
     rows = [(*key, count) for key, count in counts.items()]
     note = "No lower end rests on a recorded proof." if not rows else "Upper ends are witnesses, replayed when found."
-    return Table("Evidence", ("kind", "tool", "meaning", "radii"), tuple(rows), note)
+    if content.reaches:
+        note = (
+            f"{'' if content.empty else note + ' '}Of a reach the other end than the proven one is a replayed witness."
+        )
+    what = "radii and reaches" if content.reaches else "radii"
+    return Table("Evidence", ("kind", "tool", "meaning", what), tuple(rows), note)
 
 
 def all_tables(content: Content, eps: float, confidence: float) -> list[Table]:

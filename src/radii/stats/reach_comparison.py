@@ -10,7 +10,7 @@ import numpy as np
 from radii.errors import InputError
 from radii.stats._arrays import Ends, definition
 from radii.stats.comparison import shared_rows
-from radii.stats.curves import Stretch, stretches, unseen_margin
+from radii.stats.curves import Stretch, crossings, stretches, unseen_margin
 from radii.stats.effect_sizes import Effect, cliffs_delta
 from radii.stats.ks import TestResult, two_sample
 from radii.stats.paired import paired as sign_flip
@@ -39,9 +39,9 @@ class ReachComparison:
         """What may be said, in a sentence or two."""
         a, b = self.names
         text = f"{a} against {b}, {self.title}: {self.test.statement(alpha).replace('radii', 'reaches')}."
-        for part in self.leads:
-            if part.leader:
-                text += f" {a if part.leader == 'a' else b} is ahead for γ from {part.start:g} to {part.stop:g}."
+        for cross in crossings(self.leads):
+            first, then = (a, b) if cross.leader_before == "a" else (b, a)
+            text += f" The curves cross: {first} is ahead up to γ = {cross.before:g}, {then} from {cross.after:g}."
         return text
 
 
