@@ -117,6 +117,8 @@ def test_reports(where: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     assert "input 59, class 9: probability change 0.6" in html
     assert "input 0, class 0: output of the label 0.01" in html
     assert "nothing to show" not in html
+    told(capfd, "report", where, "-o", tmp_path / "r.pdf")
+    assert (tmp_path / "r.pdf").read_bytes().startswith(b"%PDF")
     told(capfd, "report", where, "-o", text)
     assert "### Reach: largest probability change" in text.read_text()
     assert "### Reach by class: least output of the label" in text.read_text()

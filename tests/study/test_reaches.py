@@ -8,14 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 import yaml
 from tests.cli.command import refused_here
 from tests.study.build import events, killed, start
 
 import radii
 from radii.cli.main import run
+from radii.decide import Budget
+from radii.engine.native import Native
 from radii.errors import InputError
-from radii.problem import Standard
+from radii.problem import Instance, Standard
 from radii.problem.norm import Norm
 from radii.store import Setting, Store, open_store, reaches_frame
 from radii.study.audit import audit
@@ -252,6 +255,22 @@ def test_radii_keep_the_keys_that_they_had_before_there_were_reaches() -> None:
     assert (
         Setting.of(Standard(10), Norm.of("l2"), identity="native 1", seed=0).key == "deb94011eabe83e0ed219cbdd073144d"
     )
+
+
+def test_the_engine_measures_reaches_with_one_thread() -> None:
+    """Loading and threads are settled before the first input's clock starts, as for radii."""
+    toy = linear_toy(3)
+    points = [Instance(np.full(toy.weight.shape[1], 0.5, np.float32), 0, index=i) for i in range(2)]
+    seen: list[tuple[int, int]] = []
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        tell = lambda place, _: seen.append((place, torch.get_num_threads()))  # noqa: E731
+        Native().reach(toy.classifier, points, Standard(1), Norm.of("linf"), SIZE, Budget(nodes=9), progress=tell)
+        assert seen == [(0, 1), (1, 1)]
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_a_regression_head_needs_no_label() -> None:

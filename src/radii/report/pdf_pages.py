@@ -15,6 +15,8 @@ from radii.report.content import Content, Series, opened
 from radii.report.page import Options, banner
 from radii.report.payload import fragile_first
 from radii.report.png import Originals
+from radii.report.reach_curves import class_reaches, reach_curve
+from radii.report.reach_series import sections
 from radii.report.style import blank, plain
 from radii.stats import Distribution
 from radii.stats.classes import nearest_targets
@@ -72,6 +74,10 @@ def _wrapped(lines: Sequence[str], width: int) -> list[str]:
 
 def _figures(content: Content, options: Options) -> Iterator[Draw]:
     """What to draw, in the order of the report."""
+    for together in sections(content.reaches).values():
+        reached = [one.dist for one in together[:MOST]]
+        yield partial(reach_curve, reached, confidence=options.confidence)
+        yield from (partial(class_reaches, dist) for dist in reached[:EACH])
     dists = [one.dist for one in content.series]
     if not dists:
         return

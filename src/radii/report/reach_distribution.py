@@ -40,8 +40,8 @@ class ReachDistribution(reaches.ReachDistribution):
     def report(self, path: str | Path, *others: ReachDistribution, **options: Any) -> Path:
         """Write a report of this distribution, beside others if given, and give its path back.
 
-        The ending chooses the format: .html, .md or .tex. Options are `confidence`, `title`, and `data` for pictures of
-        inputs beside their witnesses.
+        The ending chooses the format: .html, .md, .pdf or .tex. Options are `confidence`, `title`, and `data` for
+        pictures of inputs beside their witnesses.
         """
         from radii.report.reach_section import write_report
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from radii.data import Dataset
 
 MOVED = 6  # most-moved inputs that each network shows
-ENDINGS = {".html": "html", ".md": "md", ".tex": "latex-tables"}
+ENDINGS = {".html": "html", ".md": "md", ".pdf": "pdf", ".tex": "latex-tables"}
 
 
 @dataclass(frozen=True)

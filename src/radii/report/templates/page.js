@@ -482,7 +482,7 @@ if (D.live) {
       const answer = await fetch(location.href), fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
       if (!$("controls") !== !fresh.getElementById("controls")) { location.reload(); return; }
       const unfolded = $("provenance").open;
-      for (const id of ["facts", "rest"]) $(id).replaceChildren(...fresh.getElementById(id).childNodes);
+      for (const id of ["facts", "reaches", "rest"]) $(id).replaceChildren(...fresh.getElementById(id).childNodes);
       $("provenance").open = unfolded;
       hints();
       renew(unpack(JSON.parse(fresh.getElementById("data").textContent)));
