@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,23 @@ def test_stats(where: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert facts[0]["mean_lower"] == pytest.approx(0.305), "witnessed"
     assert facts[0]["mean_upper"] == pytest.approx(0.31), "proven"
     assert "got only reaches" in refused_here(capfd, "stats", "fit", where)
+
+
+def test_two_networks_are_compared(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "two.db"
+    with open_store(path) as store:
+        for name, shift in (("near", 0.0), ("far", 1.0)):
+            for i in range(12):
+                one = reached(i, "standard")
+                work = replace(one.unit, classifier=unit(i, name).classifier)
+                ends = {"lower": (one.reach.lower or 0.0) + shift, "upper": (one.reach.upper or 0.0) + shift}
+                store.put(ReachRecord(unit=work, reach=replace(one.reach, **ends)))
+    text = told(capfd, "stats", path, "--compare", "near,far")
+    assert "near against far, largest output change at ε = 0.05 (linf)" in text
+    assert "the reaches differ" in text
+    (found,) = json.loads(told(capfd, "stats", path, "--compare", "near,far", "--json"))
+    assert found["cliffs_delta"]["low"] == 1.0
+    assert "expected two names A,B of far, near" in refused_here(capfd, "stats", path, "--compare", "near,nearer")
 
 
 def test_guarantees(where: str, capfd: pytest.CaptureFixture[str]) -> None:

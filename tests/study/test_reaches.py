@@ -242,6 +242,12 @@ def test_refuses_what_means_nothing(
     assert said in line
 
 
+def test_the_key_on_may_be_written_without_quotes() -> None:
+    body = yaml.safe_load("{classifiers: a, data: b, property: {kind: strong, on: probability}, measure: {reach: 0.1}}")
+    (asked,) = parse_study(body).property[0].properties(None, reach=True)
+    assert asked.quantity_name == "probability of the label"
+
+
 def test_sizes_may_be_fractions_and_several() -> None:
     body = {"classifiers": "a", "data": "b", "property": "standard", "measure": {"reach": ["8/255", 0.1, 0.1]}}
     assert parse_study(body).measure == [8 / 255, 0.1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -65,6 +66,26 @@ def reach_sentences(
         typer.echo(f"ALARM: {line}")
     for row in rows:
         typer.echo(f"{row['network']}: {row['sentence']}")
+
+
+def reach_compare(content: Content, names: str, among: str, json: bool) -> None:
+    """Two networks' reaches against each other, for every quantity and ε that both have."""
+    from radii.report.reach_series import sections
+
+    found = []
+    for part in sections(content.reaches).values():
+        known = {one.name: one.dist for one in part}
+        pair = next(((a, b) for a in known for b in known if f"{a},{b}" == names and a != b), None)
+        if pair is not None:
+            found.append(known[pair[0]].compare(known[pair[1]], among=among))
+    if not found:
+        known_names = ", ".join(dict.fromkeys(one.name for one in content.reaches))
+        raise InputError(f"--compare: expected two names A,B of {known_names}, got {names!r}")
+    if json:
+        emit_json([{**asdict(one), "decision": one.test.decision()} for one in found])
+        return
+    for one in found:
+        typer.echo(one.statement())
 
 
 def bounds_of(text: str | None) -> tuple[float, float] | None:

@@ -54,6 +54,11 @@ def stats(
     level(confidence)
     chosen, addresses = _view(what)
     content = loaded(addresses, Part(study or (), classifier or (), label or (), target), "stats")
+    if compare is not None and content.empty:
+        from radii.cli.reached import reach_compare
+
+        reach_compare(content, compare, among, json)
+        return
     if compare is not None:
         _compare(content, compare, among, json)
         return

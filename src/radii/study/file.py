@@ -20,6 +20,9 @@ def _many(value: Any) -> list[Any]:
 
 
 def _kind(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        # YAML reads the key `on` as true.
+        return {"on" if key is True else key: one for key, one in value.items()}
     if not isinstance(value, str):
         return value
     kind, values = split(value)
