@@ -11,6 +11,7 @@ from __future__ import annotations
 from radii._torch import Tensor, torch
 from radii.bounds.activations import MaskedLines
 from radii.bounds.ascent import adam
+from radii.bounds.hull import through_hulls
 from radii.engine.nodes import Nodes
 from radii.engine.subproblem import Problem
 from radii.engine.sweep import forward, lines_in_use, sweep
@@ -32,7 +33,31 @@ def certify(problem: Problem, nodes: Nodes) -> Tensor:
     rows, charge = problem.asked(problem.fine, nodes)
     found = sweep(problem.net, problem.fine, nodes, MaskedLines.of(low, high), rows, charge)
     nodes.a, nodes.c = found.a, found.c
-    return problem.fine.region.lowest(found.a[None], found.c[None])[0]
+    lowest = problem.fine.region.lowest(found.a[None], found.c[None])[0]
+    if problem.hulls:
+        which = (~(lowest > 0) & nodes.splittable).nonzero()[:, 0]
+        if len(which):
+            _through_hulls(problem, nodes, which, lowest)
+    return lowest
+
+
+def _through_hulls(problem: Problem, nodes: Nodes, which: Tensor, lowest: Tensor) -> None:
+    """Better linear bounds of these nodes, and their lowest values, in place, where hulls over the ball give them.
+
+    Any slopes of these are sound, and each node has its own; where its signs and cuts have narrowed a neuron the
+    triangle may still be better.
+    """
+    net, side, n = problem.net, problem.fine, problem.net.blocks[0][1]
+    part = nodes.pick(which)
+    relaxation = MaskedLines.of(part.low.double(), part.high.double())
+    found = sweep(net, side, part, relaxation, *problem.asked(side, part), leaves_first=True)
+    assert found.left is not None
+    rows = net.neurons.a[:n], net.neurons.b[:n], net.neurons.slack[:n]
+    a, c = through_hulls(net.region, rows, -found.left, (found.a, found.c), problem.tuning.trees.hull_rounds)
+    value = side.region.lowest(a[None], c[None])[0]
+    better = value > lowest[which]
+    which = which[better]
+    nodes.a[which], nodes.c[which], lowest[which] = a[better], c[better], value[better]
 
 
 def _ascend(problem: Problem, nodes: Nodes, steps: int) -> None:

@@ -25,6 +25,7 @@ class Problem:
     half: Tensor
     tuning: Tuning = DEFAULT
     members: Tensor | None = None  # (clauses, k) the rows of each clause; None: every row is asked by itself
+    hulls: bool = False  # whether nodes that stay open are bounded once more through hulls of first-layer neurons
 
     @staticmethod
     def of(net: Condensed, objectives: Rows, tuning: Tuning = DEFAULT, members: Tensor | None = None) -> Problem:
@@ -39,6 +40,12 @@ class Problem:
         """The same objectives on a part of the ball; bounds of hidden neurons hold on all of it."""
         fine, fast = (replace(side, region=part(side.region)) for side in (self.fine, self.fast))
         return replace(self, fine=fine, fast=fast)
+
+    def with_hulls(self) -> Problem:
+        """The same problem, its first layer bounded through hulls where those can be had and pay."""
+        net, most = self.net, self.tuning.trees.hull_neurons
+        few = bool(net.blocks) and net.blocks[0][1] <= most
+        return replace(self, hulls=few and net.region.norm.name == "linf")
 
     @property
     def node_bytes(self) -> int:

@@ -22,29 +22,49 @@ class Sweep:
     c: Tensor
     v: Tensor  # coefficients of the ReLU outputs
     floor: Tensor  # slopes of the lower lines
+    left: Tensor | None = None  # coefficients ≤ 0 of the first-layer neurons that were left
 
 
-def sweep(net: Condensed, side: Matrices, nodes: Nodes, relaxation: MaskedLines, rows: Rows, charge: Tensor) -> Sweep:
-    """Linear bounds of objectives (rows, with their charges, one a node) by the lines that suit their signs best."""
+def sweep(
+    net: Condensed,
+    side: Matrices,
+    nodes: Nodes,
+    relaxation: MaskedLines,
+    rows: Rows,
+    charge: Tensor,
+    leaves_first: bool = False,
+) -> Sweep:
+    """Linear bounds of objectives (rows, with their charges, one a node) by the lines that suit their signs best.
+
+    With `leaves_first` neurons of the first layer get no upper lines: the bound is that of the objective less its
+    `left`·relu(z).
+    """
     dtype = rows.b.dtype
     floor = relaxation.floor(nodes.alpha.to(dtype))
     pull = nodes.beta.to(dtype) * nodes.sign.to(dtype)
     v = rows.m.clone()
     u = torch.empty_like(v)
+    left = None
     for first, last in reversed(net.blocks):
         # The lower line where v > 0, the upper one elsewhere: one of the products is 0.
         above = v[:, first:last].clamp_min(0.0)
         below = v[:, first:last] - above
+        if leaves_first and not first:
+            left = below * relaxation.unstable[:, :last]
+            below = below - left
         through = above.mul_(floor[:, first:last]).addcmul_(below, relaxation.steep[:, first:last])
         torch.sub(through, pull[:, first:last], out=u[:, first:last])
         if first:
             v[:, :first] += u[:, first:last] @ side.neurons.m[first:last, :first]
     a = rows.a + side.inputs(u)
-    c = rows.b + u @ side.neurons.b + (v.clamp_max(0.0) * relaxation.lift).sum(1)
+    below = v.clamp_max(0.0)
+    if left is not None:
+        below[:, : left.shape[1]] -= left
+    c = rows.b + u @ side.neurons.b + (below * relaxation.lift).sum(1)
     # Each product v·slope − β and each line's offset was rounded once more.
     relaxed = (v.abs() * (relaxation.lift + side.span)).sum(1) + pull.abs() @ side.span
     error = u.abs() @ side.charge + charge + gamma(len(side.span) + 6, side.unit) * relaxed
-    return Sweep(a, c - error * (1.0 + 2.0**-10), v, floor)
+    return Sweep(a, c - error * (1.0 + 2.0**-10), v, floor, left)
 
 
 def lines_in_use(sweep: Sweep, relaxation: MaskedLines) -> tuple[Tensor, Tensor]:

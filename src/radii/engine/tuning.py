@@ -171,6 +171,9 @@ class Trees:
     refinement: int = 8000  # … or so many over the number of neurons, which is more where they are few
     beyond: tuple[tuple[float, float], ...] = ((1.001, 1e-7), (1.0 + 1e-6, 1e-8))
     # factors and steps past a certified radius where breaks are looked for: the nearest that one can be
+    hull_neurons: int = 100  # undecided neurons of the first layer up to which hulls are worth their price: with more
+    # the transport between them and the inputs takes longer and covers less of each
+    hull_rounds: int = 6  # of scaling that find slopes of hulls: two are as dear, for a third of what six gain on top
     penalty: float = 1e4  # the largest multiplier that a leaf's linear program may propose
     few_rows: int = 64  # neurons: with fewer, products with the condensed matrix cost little as they are
     most_rank: int = 256  # of a factorisation of that matrix

@@ -1,0 +1,123 @@
+"""Hulls of first-layer neurons: lines that hold in rational arithmetic at every corner, with and without numba."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.bounds.balls import region
+from tests.engine.test_nodes import problem
+
+from radii.bounds import hull
+from radii.bounds.hull import offsets, through_hulls
+from radii.engine.slopes import climb
+from radii.engine.tree import Tree
+from radii.evidence.log import TreeLog
+
+D, N = 5, 4
+
+
+def asked(seed: int):
+    """Weights of very different sizes that nearly cancel, over a box that the domain cuts off on some sides."""
+    rng = np.random.default_rng(seed)
+    w = rng.normal(size=(N, D)) * 10.0 ** rng.integers(-6, 7, size=(N, D))
+    w[:, 1] = -w[:, 0] * (1.0 + 1e-15 * rng.normal(size=N))
+    b = rng.normal(size=N) * np.abs(w).max(1) * 10.0 ** rng.integers(-3, 1, size=N)
+    slack = np.abs(b) * rng.choice([0.0, 1e-13])
+    ball = region(rng.random(D), 0.3, domain=(0, 1)).shifted()
+    return rng, ball, tuple(torch.from_numpy(part) for part in (w, b, slack))
+
+
+def corners(ball):
+    down, up = (side[0].tolist() for side in ball.box())
+    return [tuple(Fraction(x) for x in corner) for corner in product(*((-d, u) for d, u in zip(down, up)))]
+
+
+def dot(row, x):
+    return sum((Fraction(a) * b for a, b in zip(row, x)), Fraction(0))
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_any_slopes_have_an_offset_that_holds_at_every_corner(seed):
+    rng, ball, (w, b, slack) = asked(seed)
+    share = rng.uniform(-0.5, 1.5, size=(2, N, D)) * rng.choice([1.0, 1e-9, 0.0])
+    slopes = torch.from_numpy(share) * w
+    found = offsets(ball, slopes, w, b, slack)
+    for o, i in product(range(2), range(N)):
+        for x in corners(ball):  # line − relu is concave, so it is least at a corner
+            z = dot(w[i].tolist(), x) + Fraction(float(b[i])) + Fraction(float(slack[i]))
+            assert dot(slopes[o, i].tolist(), x) + Fraction(float(found[o, i])) >= max(z, Fraction(0))
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@given(seed=st.integers(0, 2**32 - 1), rounds=st.integers(0, 4))
+def test_bounds_through_hulls_hold_at_every_corner(compiled, seed, rounds):
+    rng, ball, rows = asked(seed)
+    w, b, slack = rows
+    cost = torch.from_numpy(rng.exponential(size=(2, N)) * rng.integers(0, 2, size=(2, N)))
+    # x has nearly what the neurons take away from it: everything cancels.
+    a = cost @ w * torch.from_numpy(rng.uniform(0.0, 1.0 + 1e-9, size=(2, D)))
+    c = torch.from_numpy(rng.normal(size=2))
+    with pytest.MonkeyPatch.context() as patch:
+        if not compiled:
+            patch.setattr(hull, "_has_kernel", lambda: False)
+        slopes, least = through_hulls(ball, rows, cost, (a, c), rounds)
+    for o in range(2):
+        for x in corners(ball):
+            values = [
+                max(dot(w[i].tolist(), x) + Fraction(float(b[i])) + Fraction(float(slack[i])), Fraction(0))
+                for i in range(N)
+            ]
+            truth = dot(a[o].tolist(), x) + Fraction(float(c[o])) - dot(cost[o].tolist(), values)
+            assert dot(slopes[o].tolist(), x) + Fraction(float(least[o])) <= truth
+
+
+def test_a_hull_knows_which_inputs_a_neuron_has():
+    # 2·x1 − relu(x1 + x2) on |x| ≤ 1 is least at x1 = −1: −2 at x2 ≤ 1, as relu(−1 + 1) = 0. A triangle says −3 + …
+    ball = region(np.zeros(2), 1.0).shifted()
+    rows = torch.ones((1, 2), dtype=torch.float64), torch.zeros(1, dtype=torch.float64), torch.zeros(1).double()
+    a, c = torch.tensor([[2.0, 0.0]]).double(), torch.zeros(1).double()
+    found = through_hulls(ball, rows, torch.ones((1, 1)).double(), (a, c), 6)
+    assert float(ball.lowest(found[0][None], found[1][None])) == pytest.approx(-2.0, abs=1e-6)
+    triangle = ball.lowest((a - 0.5)[None], (c - 1.0)[None])
+    assert float(triangle) == pytest.approx(-3.0)
+
+
+def test_numbers_that_are_none_prove_nothing():
+    ball = region(np.zeros(2), 1.0).shifted()
+    one = torch.ones(1, dtype=torch.float64)
+    for bad in (torch.inf, torch.nan):
+        for place in range(4):
+            w, b, cost, a = torch.ones((1, 2)).double(), one.clone(), one[None].clone(), torch.ones((1, 2)).double()
+            (w, b, cost, a)[place].view(-1)[0] = bad
+            found = through_hulls(ball, (w, b, 0.0 * one), cost, (a, 100.0 * one), 3)
+            assert not bool(ball.lowest(found[0][None], found[1][None]) > 0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nodes_bounded_through_hulls_stay_below_their_objectives(seed):
+    plain, x, values = problem(seed)
+    asked = plain.with_hulls()
+    assert asked.hulls
+    lowest = []
+    for one in (plain, asked):
+        nodes = one.roots()
+        lowest.append(climb(one, nodes, 4))
+        bound = torch.from_numpy(x) @ nodes.a.T + nodes.c
+        assert bool((bound.numpy() <= values[-1] + 1e-9).all())
+    assert bool((lowest[1] >= lowest[0]).all())
+    assert float((lowest[1] - lowest[0]).max()) > 1e-3
+
+
+def test_trees_use_hulls_where_they_pay_and_no_evidence_is_kept():
+    plain, _, _ = problem(0)
+    assert Tree(plain, 0.3).problem.hulls
+    assert not Tree(plain, 0.3, log=TreeLog([], [], 0.3)).problem.hulls
+    tuning = replace(plain.tuning, trees=replace(plain.tuning.trees, hull_neurons=plain.net.blocks[0][1] - 1))
+    assert not Tree(replace(plain, tuning=tuning), 0.3).problem.hulls
