@@ -40,6 +40,12 @@ def train(
     workers: Annotated[int | None, typer.Option(help="With a grid: processes; one per core unless given.")] = None,
     runner: Annotated[str, typer.Option(help="With a grid: local, serial or ray.")] = "local",
     address: Annotated[str | None, typer.Option(help="With --runner ray: the cluster's address.")] = None,
+    store: Annotated[
+        str | None, typer.Option("--from", help="Train a study's network further on its witnesses, and verify again.")
+    ] = None,
+    study: Annotated[str | None, typer.Option(help="With --from: the study, where the store has several.")] = None,
+    classifier: Annotated[str | None, typer.Option(help="With --from: the network, where there are several.")] = None,
+    share: Annotated[float, typer.Option(help="With --from: share of inputs whose witnesses are trained on.")] = 0.5,
 ) -> int:
     """Train a network by a recipe, or all networks of a recipe with a grid; what was stopped goes on with --resume.
 
@@ -48,6 +54,7 @@ def train(
       radii train --list
       radii train mnist5k-ibp --epochs 2 --output nets/ibp
       radii train mnist5k-ibp --epochs 2 --output nets/ibp --resume
+      radii train mnist5k-pgd --epochs 1 --from study.db --output nets/further
     """
     if listing:
         _list(json)
@@ -63,6 +70,15 @@ def train(
     if root is not None:
         changes["data"] = {**read.data.model_dump(exclude_unset=True), "root": str(root)}
     folder = output if output is not None else Path(read.output or read.name)
+    if store is not None:
+        from radii.cli.train_from import train_from
+
+        again = read_recipe(recipe, **changes)
+        try:
+            return train_from(store, again, folder, (study, classifier, share), workers, resume, _tell, json)
+        except KeyboardInterrupt:
+            note(f"radii: partial: stopped; the same command with --resume goes on: what is in {folder} is kept")
+            return 3
     if search is not None or read.grid is not None:
         read = read_recipe(recipe, **changes)  # with the data's root
         try:

@@ -20,7 +20,7 @@ from radii.train.export import to_classifier
 from radii.train.loop import CHECKPOINT, Epoch, fit
 from radii.train.prune import fit_pruned
 from radii.train.recipe import Recipe, parse_recipe, read_recipe
-from radii.train.task import Task, prepare
+from radii.train.task import Task, prepare, with_extra
 
 Progress = Callable[[Epoch, int], None]
 
@@ -58,6 +58,8 @@ def train(
     data: Any = None,
     test: Any = None,
     model: torch.nn.Module | None = None,
+    extra: tuple[Any, Any] | None = None,
+    notes: Mapping[str, Any] | None = None,
     output: str | Path | None = None,
     resume: bool = False,
     progress: Progress | None = None,
@@ -67,7 +69,8 @@ def train(
 
     Keywords are keys of the recipe and replace them: `radii.train("mnist5k-pgd", epochs=3, seed=1)`. `data` and `test`
     take data sets (or pairs of arrays) instead of loading what the recipe names, `model` a torch module instead of
-    building its architecture. With `output` (here or in the recipe) every epoch ends with a checkpoint in that folder,
+    building its architecture. `extra` are further training inputs and labels, none of them held out, and `notes` what
+    the card says of them. With `output` (here or in the recipe) every epoch ends with a checkpoint in that folder,
     and `resume=True` goes on from it. `progress` is called with each finished epoch and how many there are.
 
     >>> import radii
@@ -86,6 +89,10 @@ def train(
     elif resume:
         raise InputError("resume: expected an output folder with a checkpoint, got none; give output")
     task = prepare(chosen, None if isinstance(data, (str, Mapping)) else data, test, model)
+    if extra is not None:
+        task = with_extra(task, *extra)
+    if notes is not None:
+        task = replace(task, notes=dict(notes))
     if folder is not None:
         _make(folder)
     task, history = _fitted(task, folder, resume, progress)
@@ -104,7 +111,9 @@ def _fitted(task: Task, folder: Path | None, resume: bool, tell: Progress | None
         from radii.train.bayes import sample
 
         found = sample(task, folder, resume, tell)
-        return replace(task, model=found.model, notes={"posterior": asdict(found.diagnostics)}), found.history
+        return replace(
+            task, model=found.model, notes={**task.notes, "posterior": asdict(found.diagnostics)}
+        ), found.history
     run_it = fit if task.recipe.prune is None else fit_pruned
     return task, run_it(task, folder, resume, tell)
 

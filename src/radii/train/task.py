@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -96,6 +96,17 @@ def prepare(recipe: Recipe, data: Any = None, test: Any = None, model: torch.nn.
         training.shape,
         fingerprint(training),
     )
+
+
+def with_extra(task: Task, x: Any, y: Any) -> Task:
+    """The task with further inputs to train on, such as witnesses; they are part of its data's fingerprint."""
+    more = Dataset(np.asarray(x, dtype=np.float32).reshape(-1, *task.shape), np.asarray(y), domain=task.domain)
+    if len(more) and more.y.max() >= task.classes:
+        raise DataError(f"extra: expected labels from 0 to {task.classes - 1}, got {int(more.y.max())}")
+    added = labelled(more)
+    both = Labelled(torch.cat([task.train.x, added.x]), torch.cat([task.train.y, added.y]))
+    mark = hashlib.sha256(f"{task.fingerprint} {fingerprint(more)}".encode()).hexdigest()[:32]
+    return replace(task, train=both, fingerprint=mark)
 
 
 def split(count: int, share: float) -> tuple[Tensor, Tensor]:
