@@ -54,7 +54,7 @@ def train(
       radii train --list
       radii train mnist5k-ibp --epochs 2 --output nets/ibp
       radii train mnist5k-ibp --epochs 2 --output nets/ibp --resume
-      radii train mnist5k-pgd --epochs 1 --from study.db --output nets/further
+      radii train mnist5k-pgd --epochs 1 --from study.db --classifier mnist-net --output nets/further
     """
     if listing:
         _list(json)
