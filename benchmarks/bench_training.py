@@ -136,14 +136,15 @@ def table(folder: Path) -> None:
         if epsilon is not None:
             shares = _range([one["engine"]["proven"] for one in done])
             left = max(100 * one["engine"]["open"] for one in done)
-            engine = f"{shares} of {done[0]['engine']['images']}, at most {left:.1f} open"
+            clean = _range([one["engine"]["clean"] for one in done])
+            engine = f"{shares} of {done[0]['engine']['images']} (clean {clean}; at most {left:.1f} open)"
         card = done[0]["card"]
         spent = statistics.mean(one["card"]["cpu_seconds"] for one in done)
         lines.append(
             (
                 name,
-                card["epochs"],
-                len(done),
+                str(card["epochs"]),
+                str(len(done)),
                 _range([one["clean"] for one in tests]),
                 attacked,
                 certified,

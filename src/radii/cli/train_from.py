@@ -11,6 +11,7 @@ from radii.cli.console import PARTIAL, emit_json, note, table
 
 if TYPE_CHECKING:
     from radii.study.cycle import Side
+    from radii.study.run import Finished
     from radii.train.recipe import Recipe
 
 
@@ -68,6 +69,6 @@ def _row(one: Side) -> dict[str, Any]:
     return found
 
 
-def _heard(finished: Any) -> None:
+def _heard(finished: Finished) -> None:
     unit = finished.unit.record.instance
-    note(f"{unit.dataset} input {unit.index}: {finished.radius.status.value}")
+    note(f"{unit.dataset} input {unit.index}: {finished.result.status.value}")
