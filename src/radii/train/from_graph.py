@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import torch
-from torch import nn
-
+from radii._torch import torch
 from radii.errors import ModelError
 from radii.models import convolutions, operators
 from radii.models.blocks import Clamp
@@ -12,9 +10,9 @@ from radii.models.classifier import Classifier
 from radii.models.graph import Node
 
 
-def trainable(classifier: Classifier) -> nn.Sequential:
+def trainable(classifier: Classifier) -> torch.nn.Sequential:
     """The logits of a classifier as a chain of torch layers; a graph that is no such chain is refused by name."""
-    layers: list[nn.Module] = []
+    layers: list[torch.nn.Module] = []
     nodes = classifier.graph.logits.nodes
     for place, node in enumerate(nodes[1:], 1):
         if node.inputs != (place - 1,):
@@ -23,39 +21,39 @@ def trainable(classifier: Classifier) -> nn.Sequential:
         if layer is None:
             raise _refused(classifier, node, type(node.operator).__name__)
         layers += layer
-    return nn.Sequential(*layers)
+    return torch.nn.Sequential(*layers)
 
 
-def _layer(node: Node, before: tuple[int, ...]) -> list[nn.Module] | None:
+def _layer(node: Node, before: tuple[int, ...]) -> list[torch.nn.Module] | None:
     """The layers of a node; an empty list where there is nothing to compute, None where torch has none like it."""
     match node.operator:
         case operators.Dense() as one if len(before) == 1:
-            return [_weighted(nn.Linear(one.weight.shape[1], one.weight.shape[0], one.bias is not None), one)]
+            return [_weighted(torch.nn.Linear(one.weight.shape[1], one.weight.shape[0], one.bias is not None), one)]
         case convolutions.Conv() as one if len(before) == 3 and one.pads[:2] == one.pads[2:]:
             after, inside, h, w = one.weight.shape
             (a, b), (p, q), (c, d) = one.stride, one.pads[:2], one.dilation
-            made = nn.Conv2d(
+            made = torch.nn.Conv2d(
                 inside * one.groups, after, (h, w), (a, b), (p, q), (c, d), one.groups, one.bias is not None
             )
             return [_weighted(made, one)]
         case operators.Reshape() if node.shape == before:
             return []
         case operators.Reshape() if len(node.shape) == 1:
-            return [nn.Flatten()]
+            return [torch.nn.Flatten()]
         case operators.Relu():
-            return [nn.ReLU()]
+            return [torch.nn.ReLU()]
         case operators.LeakyRelu() as one:
-            return [nn.LeakyReLU(one.slope)]
+            return [torch.nn.LeakyReLU(one.slope)]
         case operators.Clip() as one:
             return [Clamp(one.low, one.high)]
         case operators.Sigmoid():
-            return [nn.Sigmoid()]
+            return [torch.nn.Sigmoid()]
         case operators.Tanh():
-            return [nn.Tanh()]
+            return [torch.nn.Tanh()]
     return None
 
 
-def _weighted(layer: nn.Linear | nn.Conv2d, operator: operators.Weighted) -> nn.Module:
+def _weighted(layer: torch.nn.Linear | torch.nn.Conv2d, operator: operators.Weighted) -> torch.nn.Module:
     with torch.no_grad():
         layer.weight.copy_(operator.weight)
         if layer.bias is not None and operator.bias is not None:
