@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import time
@@ -10,11 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from radii.errors import InputError
-from radii.runners import ProcessRunner, Runner, Task
+from radii.models import load_classifier
+from radii.runners import ProcessRunner, Runner, SerialRunner, Task
 from radii.testing.runner_exam import RunnerExam, eventually, square
+from radii.train.grid import members, train_members
+from radii.train.recipe import parse_recipe
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -75,6 +80,26 @@ class TestRay(RunnerExam):
 
     def make(self, workers: int) -> Runner:
         return RayRunner(self.address)
+
+
+def test_a_grid_trains_to_the_same_networks_as_here(address: str, tmp_path: Path) -> None:
+    body = {
+        "name": "grid",
+        "architecture": "dense:6x1",
+        "data": {"source": "mnist5k", "first": 200},
+        "method": {"name": "fgsm", "epsilon": 0.05},
+        "grid": {"optimiser.learning_rate": [0.01, 0.003]},
+        "epochs": 1,
+    }
+    found = {}
+    for name, runner in (("here", SerialRunner()), ("ray", RayRunner(address))):
+        chosen = members(parse_recipe(body), tmp_path / name)
+        assert [one.failure for one in train_members(chosen, runner)] == ["", ""]
+        found[name] = [(one.network.read_bytes(), json.loads((one.folder / "card.json").read_text())) for one in chosen]
+    for (mine, card), (theirs, other) in zip(found["here"], found["ray"]):
+        assert card["accuracies"] == other["accuracies"]
+        x = np.random.default_rng(0).random((4, 1, 28, 28), dtype=np.float32)
+        np.testing.assert_array_equal(load_classifier(mine)(x), load_classifier(theirs)(x))
 
 
 def test_a_killed_node_loses_nothing(cluster: Any, address: str, tmp_path: Path) -> None:
