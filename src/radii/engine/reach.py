@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from radii._torch import Tensor, torch
 from radii.attacks.reach import Largest, judged, largest
@@ -26,6 +26,7 @@ from radii.problem.quantity import Quantity
 FIRST_SHARE = 0.4  # of the budget, for the threshold just above the best witness
 STEP_SHARE = 0.4  # of what is left, for every further threshold
 NEAR = 0.6  # of the tolerance: how far above the best witness the first threshold lies
+ENCLOSED = "rows only enclose this norm of the outputs: no tighter bound is provable by them"
 LEAST_SHARE = 0.02  # of the budget: with less left no further threshold is begun
 
 
@@ -47,6 +48,9 @@ class ReachSearch:
     seed: int = 0
     resolution: float = 0.0  # what float32 outputs cannot tell apart
     note: str = ""
+    vain: float = (
+        -math.inf
+    )  # rows that only enclose the quantity reach their ends at some input: nothing below is provable
     _search: RadiusSearch | None = field(default=None, init=False)  # keeps the bounds of the balls
 
     @property
@@ -57,12 +61,19 @@ class ReachSearch:
     @property
     def finished(self) -> bool:
         """Whether the ends are within the tolerance."""
-        gap = self.proven - self.witnessed
-        return gap <= max(self.tolerance * abs(self.proven - self.start), self.resolution)
+        return self._near(self.witnessed)
+
+    def _near(self, value: float) -> bool:
+        """Whether what is proven is within the tolerance of a value."""
+        return self.proven - value <= max(self.tolerance * abs(self.proven - self.start), self.resolution)
 
     def run(self) -> None:
         """Narrows the reach until it is closed or the budget is used up."""
         self._climb(None)
+        if self.quantity.inside < 1.0:
+            rows = replace(self.quantity, order=math.inf, inside=1.0)
+            found = largest(self.classifier, self.instance.x, rows, self.norm, self.epsilon, seed=self.seed)
+            self.vain = -math.inf if found is None else found.value / self.quantity.inside
         with proving():
             self.proven = self._root()
             self._narrow()
@@ -75,7 +86,10 @@ class ReachSearch:
         """Proves one threshold after the other, each with its share of the budget."""
         failed, share = -math.inf, FIRST_SHARE
         while not self.finished and self.meter.over is None and 1.0 - self.meter.share > LEAST_SHARE:
-            threshold = self._next(max(failed, self.witnessed), math.isinf(failed))
+            if self._near(self.vain):
+                self.stopped, self.note = Reason.INCOMPLETE, ENCLOSED
+                break
+            threshold = self._next(max(failed, self.witnessed, self.vain), math.isinf(failed))
             if threshold is None:
                 break
             if self._prove(threshold, share):
