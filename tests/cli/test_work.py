@@ -105,6 +105,20 @@ def test_properties_explains_and_measures(capfd: pytest.CaptureFixture[str]) -> 
     assert "expected networks" in refused_here(capfd, "properties", "--eps", "0.1")
 
 
+def test_properties_over_several_sizes_with_a_picture(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    picture = tmp_path / "curves.svg"
+    words = ["properties", "zoo:mnist5k-adversarial", "--data", "mnist5k", "--index", "0", "--property", "standard:0.4"]
+    words += ["--seconds", "1", "--samples", "5", "--eps", "0.01,0.002"]
+    assert run([*words, "--picture", str(picture)]) == 0
+    out = capfd.readouterr().out
+    assert "ε = 0.002, 0.01" in out
+    table = [line.split() for line in out.splitlines() if line.startswith("mnist5k-adversarial")]
+    assert [(row[2], row[4]) for row in table] == [("0.002", "1"), ("0.01", "0")]
+    assert "standard:delta=0.4" in picture.read_text(encoding="utf-8")
+    assert "--picture: expected a file that ends in" in refused_here(capfd, *words, "--picture", "x.txt")
+    assert "--picture: expected a folder" in refused_here(capfd, *words, "--picture", str(tmp_path / "no" / "x.png"))
+
+
 def test_radius_on_a_grid_by_another_verifier(capfd: pytest.CaptureFixture[str]) -> None:
     assert run([*WORDS, "--json", "--verifier", "attack", "--grid", "0.01:0.1:0.01"]) == 0
     for row in json.loads(capfd.readouterr().out):

@@ -115,3 +115,19 @@ def test_a_threshold_of_half_or_less_is_warned_of() -> None:
     assert radii.StrongClassification(0.5, on="probability").caution
     assert not radii.StrongClassification(0.51, on="probability").caution
     assert not radii.StrongClassification(0.4).caution
+
+
+def test_what_is_broken_in_a_ball_is_broken_in_larger_ones() -> None:
+    net, rng = network(3), np.random.default_rng(3)
+    x = rng.uniform(0.1, 0.9, (5, 2)).astype(np.float32)
+    data, asked = (x, net.reference(x).argmax(1)), [radii.Classification(), radii.Standard(0.4)]
+    small = radii.measures(net, data, epsilon=0.06, properties=asked, seconds=1, samples=10)
+    large = radii.measures(net, data, epsilon=0.12, properties=asked, seconds=1, samples=10, below=small)
+    alone = radii.measures(net, data, epsilon=0.12, properties=asked, seconds=1, samples=10)
+    assert [(o.verdict, o.violations) for o in large.outcomes] == [(o.verdict, o.violations) for o in alone.outcomes]
+    for one, other in zip(small.rows, large.rows):
+        assert other.proven <= one.proven
+        assert other.not_refuted <= one.not_refuted
+        assert other.security <= one.security
+    with pytest.raises(radii.InputError, match="below: expected measures of"):
+        radii.measures(net, data, epsilon=0.06, properties=asked, below=large)

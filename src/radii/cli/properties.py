@@ -49,7 +49,9 @@ def properties(
     data: Annotated[
         str | None, typer.Option(help="Data set by name (see radii datasets), or a file or folder.")
     ] = None,
-    eps: Annotated[str | None, typer.Option(help="Size of the balls, such as 0.02 or 8/255.")] = None,
+    eps: Annotated[
+        str | None, typer.Option(help="Size of the balls, such as 0.02 or 8/255; several: 0.01,0.02.")
+    ] = None,
     property: Annotated[
         list[str] | None,
         typer.Option(help="What to measure; may be repeated. [classification, standard:10, lipschitz:10]"),
@@ -62,6 +64,7 @@ def properties(
     seconds: Annotated[float, typer.Option(help="CPU seconds of the verifier for each input and property.")] = 10.0,
     samples: Annotated[int, typer.Option(help="Points drawn from each ball.")] = 100,
     by_class: Annotated[bool, typer.Option("--by-class", help="One row per class.")] = False,
+    picture: Annotated[Path | None, typer.Option(help="Also draw the measures over ε into this file.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, one object per row.")] = False,
 ) -> int:
@@ -71,6 +74,7 @@ def properties(
     Examples:
       radii properties
       radii properties zoo:mnist5k-adversarial --data mnist5k --index 0:2 --eps 0.01 --property standard:10 --seconds 2
+      radii properties zoo:mnist5k-standard --data mnist5k --index 0 --eps 0.005,0.01 --property standard:3 --seconds 2
     """
     if not models:
         if data is not None or eps is not None:
@@ -84,7 +88,9 @@ def properties(
     from radii.problem.property import parse
 
     asked = [parse(text, "--property") for text in property or ("classification", "standard:10", "lipschitz:10")]
-    size = number(eps, "--eps", low=0.0, strict=True)
+    sizes = sorted({number(text, "--eps", low=0.0, strict=True) for text in eps.split(",")})
+    if picture is not None:
+        _writable(picture)
     for one in asked:
         if one.caution:
             note(f"note: {one.caution}")
@@ -94,12 +100,32 @@ def properties(
     done: list[Measures] = []
     with stoppable() as ending:
         for net in nets:
-            say = sometimes()
-            options: dict[str, Any] = {"norm": norm, "seconds": seconds, "samples": samples, "seed": seed}
-            options["progress"] = lambda k, n, name=net.name, say=say: say(f"{name}: {k} of {n} questions")
-            done.append(api.measures(net, chosen, epsilon=size, properties=asked, **options))
+            below = None
+            for size in sizes:
+                say = sometimes()
+                options: dict[str, Any] = {"norm": norm, "seconds": seconds, "samples": samples, "seed": seed}
+                named = f"{net.name}, ε = {size:g}"
+                options["progress"] = lambda k, n, name=named, say=say: say(f"{name}: {k} of {n} questions")
+                below = api.measures(net, chosen, epsilon=size, properties=asked, below=below, **options)
+                done.append(below)
     _print(done, by_class, json)
-    return partial(f"{len(done)} of {len(nets)} networks done", None) if ending.stopped else 0
+    if picture is not None and done:
+        from radii.report.measure_curves import measure_curves
+        from radii.report.style import save
+
+        save(measure_curves(_rows(done, False)), picture)
+    whole_work = len(nets) * len(sizes)
+    return partial(f"{len(done)} of {whole_work} networks and sizes done", None) if ending.stopped else 0
+
+
+def _writable(picture: Path) -> None:
+    """Refuses a picture that cannot be written, before anything is measured."""
+    from radii.report.style import FORMATS
+
+    if picture.suffix.lstrip(".") not in FORMATS:
+        raise InputError(f"--picture: expected a file that ends in .{', .'.join(FORMATS)}, got {picture.name!r}")
+    if not picture.resolve().parent.is_dir():
+        raise InputError(f"--picture: expected a folder that is there, got {picture.parent}")
 
 
 def _explain() -> None:
@@ -111,22 +137,29 @@ def _explain() -> None:
     typer.echo("Next: radii properties MODEL --data NAME --eps 0.02")
 
 
-def _print(done: list[Measures], by_class: bool, json: bool) -> None:
-    rows = [
-        {"classifier": one.classifier, **row}
+def _rows(done: list[Measures], by_class: bool) -> list[dict[str, Any]]:
+    """A row per network, size and property (and class)."""
+    return [
+        {"classifier": one.classifier, "epsilon": one.settings.epsilon, **row}
         for one in done
         for row in one.to_frame(by_class=by_class).to_dict("records")
     ]
+
+
+def _print(done: list[Measures], by_class: bool, json: bool) -> None:
+    rows = _rows(done, by_class)
     if json:
         kept = done[0].settings if done else None
-        told = {} if kept is None else {"epsilon": kept.epsilon, "norm": kept.norm.name, "samples": kept.samples}
+        told = {} if kept is None else {"norm": kept.norm.name, "samples": kept.samples}
         emit_json([{**row, **told} for row in rows])
         return
     if not done:
         return
-    used = done[0].settings
-    typer.echo(f"{done[0].data}, {used.norm.name}, ε = {used.epsilon:g}; shares of inputs (accuracy: of points)")
-    heads = ("classifier", "property", *(["label"] if by_class else []), "inputs", "proven", "not_refuted", "security")
+    used, sizes = done[0].settings, sorted({one.settings.epsilon for one in done})
+    named = f"ε = {', '.join(f'{size:g}' for size in sizes)}"
+    typer.echo(f"{done[0].data}, {used.norm.name}, {named}; shares of inputs (accuracy: of points)")
+    heads = ("classifier", "property", *(["epsilon"] if len(sizes) > 1 else []), *(["label"] if by_class else []))
+    heads = (*heads, "inputs", "proven", "not_refuted", "security")
     shown = [[*(row[head] for head in heads), *_accuracy(row)] for row in rows]
     typer.echo(table((*heads, "accuracy", "interval", "cpu_seconds"), shown))
     typer.echo(

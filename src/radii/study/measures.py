@@ -140,8 +140,12 @@ def take_measures(
     properties: Sequence[Property],
     settings: Settings,
     progress: Told | None = None,
+    below: Sequence[Outcome] = (),
 ) -> Iterator[Outcome]:
-    """The outcome of every input and property; what cannot be asked is refused before the first."""
+    """The outcome of every input and property; what cannot be asked is refused before the first.
+
+    `below` are outcomes for a smaller ε, of the same norm: what is broken in a ball is broken in every larger one.
+    """
     native = Native(seed=settings.seed)
     asked = [(prop, one) for prop in properties for one in instances if prop.asks(one.label)]
     if not asked:
@@ -150,22 +154,26 @@ def take_measures(
         refuse_unsupported(native, classifier, prop, settings.norm, direct=False)
     for prop, instance in asked:
         prop.check(classifier.classes, instance.label)
+    broken = {(one.property, one.index): one for one in below if one.verdict is Verdict.BROKEN}
     with working(classifier):
         for done, (prop, instance) in enumerate(asked):
             # A target of a regression network is no class; only properties without a label are asked about it.
             named = instance if instance.label < classifier.classes else replace(instance, label=0)
             query = Query(named, settings.epsilon, prop, settings.norm)
-            yield replace(_outcome(classifier, query, native, settings), label=instance.label)
+            known = broken.get((str(prop), instance.index))
+            yield replace(_outcome(classifier, query, native, settings, known), label=instance.label)
             if progress is not None:
                 progress(done + 1, len(asked))
 
 
-def _outcome(classifier: Classifier, query: Query, native: Native, settings: Settings) -> Outcome:
+def _outcome(
+    classifier: Classifier, query: Query, native: Native, settings: Settings, known: Outcome | None = None
+) -> Outcome:
     clock = Clock()
-    attacked = is_broken(classifier, query, settings)
+    attacked = (known is not None and known.attacked) or is_broken(classifier, query, settings)
     violations = violated(classifier, query, settings)
     verdict = Verdict.BROKEN
-    if not attacked and not violations:
+    if known is None and not attacked and not violations:
         answer: Answer = native.decide(classifier, [query], settings.budget)[0]
         verdict = answer.verdict
     where = query.instance
