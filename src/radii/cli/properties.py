@@ -140,7 +140,7 @@ def _explain() -> None:
 def _rows(done: list[Measures], by_class: bool) -> list[dict[str, Any]]:
     """A row per network, size and property (and class)."""
     return [
-        {"classifier": one.classifier, "epsilon": one.settings.epsilon, **row}
+        {"classifier": one.classifier, "epsilon": one.settings.epsilon, **{str(k): v for k, v in row.items()}}
         for one in done
         for row in one.to_frame(by_class=by_class).to_dict("records")
     ]

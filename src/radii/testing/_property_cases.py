@@ -73,8 +73,9 @@ def network(seed: int, bounded: bool = True) -> Classifier:
         skip = builder.at
         builder.dense(4).apply("Relu").dense(4).apply("Add", skip).apply("Relu")
     else:
-        named = {"relu": ("Relu", {}), "leaky": ("LeakyRelu", {"alpha": 0.2})}[kind]
-        builder.dense(5).apply(named[0], **named[1]).dense(4).apply(named[0], **named[1])
+        for width in (5, 4):
+            builder.dense(width)
+            builder.apply("Relu") if kind == "relu" else builder.apply("LeakyRelu", alpha=0.2)
     model = builder.dense(outputs).balance().model()
     return load_classifier(model, domain=(0.0, 1.0) if bounded else None, name=f"{kind}-{inputs}-{outputs}-{seed}")
 
@@ -85,7 +86,7 @@ def instance_of(net: Classifier, seed: int) -> Instance:
     return Instance(x, int(np.argmax(net(x))), seed)
 
 
-def grid(net: Classifier, instance: Instance, norm: Norm, epsilon: float) -> tuple[Vector, Vector]:
+def grid(net: Classifier, instance: Instance, norm: Norm, epsilon: float) -> tuple[NDArray[np.float32], Vector]:
     """Inputs of the ball, as float32 has them, and their distances."""
     x = instance.x.astype(np.float64)
     side = np.linspace(-epsilon, epsilon, SIDES[x.size])
@@ -106,7 +107,7 @@ class Seen:
     far: Vector
 
     @staticmethod
-    def of(net: Classifier, instance: Instance, asked: Property, points: Vector, far: Vector) -> Seen:
+    def of(net: Classifier, instance: Instance, asked: Property, points: NDArray[np.float32], far: Vector) -> Seen:
         """The quantity of a property at all points; slopes very near the centre are mostly rounding."""
         of = "probabilities" if asked.speaks_of == "probabilities" else "outputs"
         center = values_of(net, of, net.reference(instance.x[None])[0])
@@ -129,7 +130,7 @@ class Seen:
         return float(self.far[self.values >= threshold].min(initial=math.inf))
 
 
-def properties(net: Classifier, instance: Instance, points: Vector, far: Vector) -> list[Property]:
+def properties(net: Classifier, instance: Instance, points: NDArray[np.float32], far: Vector) -> list[Property]:
     """One property of each kind, with thresholds that something about half-way out of the ball reaches."""
 
     def level(asked: Property) -> float:
