@@ -45,17 +45,20 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int, Any], None]
 
 
-def radius(net: Any, x: Any, y: int, **options: Unpack[Options]) -> Radius:
+def radius(net: Any, x: Any, y: int | None = None, **options: Unpack[Options]) -> Radius:
     """How far x, of class y, can move: an interval [lower, upper] with its witness and its proof.
 
+    Properties without a label (standard, Lipschitz, probability change, rows) need no y.
     Options: `target` (only this class counts), `property`, `norm` ("linf", "l2", "l1"), `seconds` of CPU time,
     `memory`, `nodes`, `tolerance`, `limit` (the largest ε of interest), `verifier`, `seed`.
     """
     classifier = load_classifier(net)
     values = np.asarray(x, dtype=np.float32)
-    classifier.check_inputs(values, [y])
-    instance = Instance(values.reshape(classifier.input_shape), y)
+    classifier.check_inputs(values, None if y is None else [y])
     asked = question(classifier, **options)
+    if y is None and asked.settings.property.needs_label:
+        raise InputError(f"radius: expected a class y for the property {asked.settings.property.kind}, got none")
+    instance = Instance(values.reshape(classifier.input_shape), 0 if y is None else y)
     asked.check_labels([instance])
     return asked.radii([instance])[0]
 

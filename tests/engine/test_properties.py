@@ -13,8 +13,20 @@ from numpy.typing import NDArray
 import radii
 from radii.decide import Budget, values_of
 from radii.engine.native import Native
+from radii.errors import ModelError
 from radii.models.classifier import Classifier
-from radii.problem import Instance, Lipschitz, Norm, Probability, Property, Rows, Standard, StrongClassification
+from radii.problem import (
+    Instance,
+    Lipschitz,
+    Norm,
+    Probability,
+    Property,
+    Query,
+    Rows,
+    Standard,
+    StrongClassification,
+    Verdict,
+)
 
 NORMS = ("linf", "l2", "l1")
 GRID = 241  # points per side
@@ -144,3 +156,76 @@ def test_bad_parameters_are_refused(text: str, match: str) -> None:
 
     with pytest.raises(radii.InputError, match=match):
         parse(text)
+
+
+def affine(weights: list[list[float]], bias: list[float], check: bool = True) -> Classifier:
+    layer = torch.nn.Linear(len(weights[0]), len(bias))
+    layer.weight.data, layer.bias.data = torch.tensor(weights), torch.tensor(bias)
+    return radii.load_classifier(torch.nn.Sequential(layer), input_shape=(len(weights[0]),), check=check)
+
+
+HALF = np.array([0.5, 0.5], dtype=np.float32)
+
+
+def test_a_regression_network_has_a_radius_without_a_label_and_none_with_one() -> None:
+    net = affine([[1.0, 1.0]], [0.1])
+    found = radii.radius(net, HALF, property="standard:0.5", seconds=5, tolerance=1e-3)
+    assert found.lower is not None
+    assert found.upper is not None
+    assert found.lower <= 0.25 <= found.upper
+    for words in ({"y": 3, "property": "standard:0.5"}, {"y": 1, "property": "strong:0.1"}):
+        with pytest.raises(radii.RadiiError, match="expected classes from 0 to 0"):
+            radii.radius(net, HALF, **words)
+    with pytest.raises(radii.InputError, match="regression networks have no classes"):
+        radii.radius(net, HALF, 0, property="classification")
+    with pytest.raises(radii.InputError, match="expected a class y"):
+        radii.radius(net, HALF, property="strong:0.1")
+
+
+@pytest.mark.parametrize("text", ["standard", "lipschitz", "strong", "probability", "strong:on=probability"])
+def test_a_constant_network_moves_nothing(text: str) -> None:
+    net = affine([[0.0, 0.0], [0.0, 0.0]], [1.0, 0.2])
+    found = radii.reach(net, HALF, 0, property=text, epsilon=0.1, seconds=5)
+    assert found.status == "closed"
+    assert found.lower is not None
+    assert found.upper is not None
+    assert found.upper - found.lower < 1e-9
+    with pytest.raises(radii.InputError, match="epsilon: expected a number above 0"):
+        radii.reach(net, HALF, 0, property=text, epsilon=0)
+
+
+@pytest.mark.parametrize("text", ["standard:1", "lipschitz:1", "strong:0.5", "probability:0.1"])
+def test_outputs_that_are_not_finite_are_refused(text: str) -> None:
+    net = affine([[3e38, 3e38], [0.0, 0.0]], [3e38, 0.2], check=False)
+    with pytest.raises(radii.InputError, match="expected finite outputs"):
+        radii.radius(net, HALF, 0, property=text)
+    with pytest.raises(ModelError, match="expected finite outputs"):
+        affine([[float("nan"), 0.0], [0.0, 0.0]], [1.0, 0.2])
+
+
+def test_what_is_proven_implies_what_the_laws_say() -> None:
+    """Verdicts at one ε: a smaller ε or η and a larger δ, L or γ never break what is proven, and sure means right."""
+    net, size = network(4, 2, 3), Norm.of("linf")
+    x = np.array([0.3, 0.6], dtype=np.float32)
+    instance = Instance(x, int(np.argmax(net(x))))
+
+    def holds(asked: Property, epsilon: float = 0.05) -> bool | None:
+        verdict = Native().decide(net, [Query(instance, epsilon, asked, size)], Budget(nodes=400))[0].verdict
+        return {Verdict.ROBUST: True, Verdict.BROKEN: False}.get(verdict)
+
+    ladders: list[list[Property]] = [
+        [Standard(d) for d in (0.05, 0.8)],
+        [Lipschitz(c) for c in (4.0, 16.0)],
+        [Probability(g) for g in (0.02, 0.4)],
+        [StrongClassification(e, on="probability") for e in (0.9, 0.51)],
+    ]
+    for ladder in ladders:
+        verdicts = [holds(asked) for asked in ladder]
+        assert verdicts == sorted(verdicts, key=bool), (ladder, verdicts)
+        for asked, verdict in zip(ladder, verdicts):
+            assert not (verdict and holds(asked, 0.025) is False)
+    if holds(ladders[3][-1]):
+        assert holds(radii.Classification()) is True
+    for constant in (4.0, 16.0):
+        if holds(Lipschitz(constant)):
+            assert holds(Standard(0.05 * constant)) is True

@@ -35,6 +35,11 @@ class Classification(Property):
 
     def targets(self, classes: int, label: int) -> tuple[int, ...]:
         """The classes that must not reach the label's output."""
+        if classes < 2:
+            raise InputError(
+                f"classification: expected a network of at least 2 outputs, got {classes}; regression networks have no "
+                "classes, ask for standard, lipschitz or rows"
+            )
         if not 0 <= label < classes:
             raise InputError(f"label: expected a class from 0 to {classes - 1}, got {label}")
         if self.target is None:
