@@ -150,7 +150,7 @@ def measures(
     True
     """
     from radii.attacks.reach import Ascent
-    from radii.study.measures import Measures, Outcome, Settings, take_measures
+    from radii.study.measures import Measures, Settings, take_measures
 
     if isinstance(properties, (str, Property)):
         properties = [properties]
@@ -166,15 +166,7 @@ def measures(
         number(confidence, "confidence", low=0.0, high=1.0, strict=True),
         whole(seed, "seed"),
     )
-    known: tuple[Outcome, ...] = ()
-    if below is not None:
-        same = (below.classifier, below.settings.norm) == (classifier.name, settings.norm)
-        if not same or below.settings.epsilon > settings.epsilon:
-            raise InputError(
-                f"below: expected measures of {classifier.name} in {norm} for an ε of at most {settings.epsilon:g}, "
-                f"got {below.classifier} in {below.settings.norm.name} for {below.settings.epsilon:g}"
-            )
-        known = below.outcomes
+    known = () if below is None else below.within(classifier.name, settings)
     found = take_measures(classifier, chosen.instances, asked, settings, progress, known)
     return Measures(classifier.name, f"{chosen.name} {chosen.split}", settings, tuple(found))
 

@@ -113,6 +113,16 @@ class Measures:
         columns = [name for name in Measured.__dataclass_fields__ if by_class or name != "label"]
         return pd.DataFrame([[getattr(row, name) for name in columns] for row in rows], columns=columns)
 
+    def within(self, classifier: str, settings: Settings) -> tuple[Outcome, ...]:
+        """The outcomes, if they are of the same network and norm and of a ball that is not larger."""
+        mine = self.settings
+        if (self.classifier, mine.norm) != (classifier, settings.norm) or mine.epsilon > settings.epsilon:
+            raise InputError(
+                f"below: expected measures of {classifier} in {settings.norm.name} for an ε of at most "
+                f"{settings.epsilon:g}, got {self.classifier} in {mine.norm.name} for {mine.epsilon:g}"
+            )
+        return self.outcomes
+
     def _row(self, group: list[Outcome], label: int | None) -> Measured:
         def share(good: Sequence[bool]) -> float:
             return sum(good) / len(good)
