@@ -4,7 +4,7 @@
                                        [--images 50] [--data FOLDER] [--out FILE.json]
 
 `jair`: for every network, the share of rows with status `ok` whose upper end the attack meets (within 0.002), and CPU
-seconds an image. Rows below the published *lower* end are counted too: each is a replayed refutation of that row.
+seconds per image. Rows below the published *lower* end are counted too: each is a replayed refutation of that row.
 `peers`: median distances at about equal numbers of gradient evaluations (rows of backward passes), all points replayed
 in onnxruntime and measured in float64. adv-lib (`pip install --no-deps adv-lib tqdm`) and Foolbox are left out when
 they are absent; so are the Brendel-Bethge attacks, which take minutes. One torch thread.
@@ -253,7 +253,7 @@ def line(name: str, found: np.ndarray, ours: np.ndarray, gradients: int, spent: 
 def main() -> int:
     """Run the parts asked for and write what they found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="ten rows a network, one network beside the peers")
+    parser.add_argument("--quick", action="store_true", help="ten rows per network, one network beside the peers")
     parser.add_argument("--part", choices=("jair", "peers", "all"), default="all")
     parser.add_argument("--networks", nargs="*", default=[])
     parser.add_argument("--effort", default="standard")

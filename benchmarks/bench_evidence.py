@@ -151,7 +151,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, count in (("toys", 700), ("zoo", 80), ("jair", 30), ("damaged", 200), ("first", 0)):
         parser.add_argument(f"--{name}", type=int, default=count)
-    parser.add_argument("--seconds", type=float, default=10.0, help="CPU seconds an input")
+    parser.add_argument("--seconds", type=float, default=10.0, help="CPU seconds per input")
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "bench_evidence.json")
     asked = parser.parse_args()

@@ -5,10 +5,10 @@
 The first correctly classified MNIST training images of `--network`, grid 0.001, 0.003 ... 0.399.
 
 1. `native`, `milp` (HiGHS) and `vibecheck` (a `command`, after scripts/setup_vibecheck.sh) search with k = 1 and
-   `--seconds` CPU seconds a query. A verifier that has used `--patience` CPU seconds on an instance gets no further
+   `--seconds` CPU seconds per query. A verifier that has used `--patience` CPU seconds on an instance gets no further
    question about it: what is left is missing, and the interval stays open.
 2. native's answers and their times drive the same state machine on k processors for k = 1, 2, 4, 8, with `--quick`
-   seconds a query and no other limit; positions that only a larger k asks are computed then.
+   seconds per query and no other limit; positions that only a larger k asks are computed then.
 
 Answers are kept in `build/grid`, so that a run that is stopped goes on where it was; `--table` prints what is there
 without asking, and `--page docs/search.md` also puts it between that page's two marks. Exits with 1 when two closed
@@ -117,8 +117,8 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--network", default="mnist_relu_3_50")
     parser.add_argument("--instances", type=int, default=20)
-    parser.add_argument("--seconds", type=float, default=10.0, help="CPU seconds a query")
-    parser.add_argument("--quick", type=float, default=1.0, help="CPU seconds a query where the k are compared")
+    parser.add_argument("--seconds", type=float, default=10.0, help="CPU seconds per query")
+    parser.add_argument("--quick", type=float, default=1.0, help="CPU seconds per query where the k are compared")
     parser.add_argument("--patience", type=float, default=30.0, help="CPU seconds an instance and verifier")
     parser.add_argument("--only", choices=("native", "milp", "vibecheck"), help="ask this verifier only")
     parser.add_argument("--image", type=int, nargs="+", help="ask about these images only")

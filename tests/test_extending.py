@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from radii.problem import property
+from radii.train.methods import base
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
@@ -30,18 +31,22 @@ def names() -> Iterator[dict[str, Any]]:
     sys.modules["docs_extending"] = type(sys)("docs_extending")
     known = dict(property._registered)
     property._registered.pop("below", None)  # another test may run the same page
+    trainers = dict(base._registered)
+    base._registered.pop("noise", None)
     for block in BLOCKS:
         exec(compile(block, "docs/extending.md", "exec"), found)
     yield found
     property._registered.clear()
     property._registered.update(known)
+    base._registered.clear()
+    base._registered.update(trainers)
     del sys.modules["docs_extending"]
 
 
 def test_every_extension_point_has_an_example() -> None:
     rows = re.findall(r"^\| \[([^]]+)\]\(#([\w-]+)\)", PAGE, flags=re.M)
     titles = {re.sub(r"[^\w -]", "", one.splitlines()[0]).strip().lower().replace(" ", "-"): one for one in SECTIONS}
-    assert len(rows) == 7
+    assert len(rows) == 8
     assert all("```python" in titles[anchor] for _, anchor in rows)
 
 
@@ -50,6 +55,7 @@ def test_the_examples_run(names: dict[str, Any], capsys: pytest.CaptureFixture[s
     assert names["radius"].upper is None
     low, high = names["weakest_tenth"](names["dist"])
     assert (low, high) == (0.0, 0.015)
+    assert names["trained"].classifier.classes == 10
 
 
 def test_the_runner_passes_its_exam(names: dict[str, Any], tmp_path: Path) -> None:
@@ -84,6 +90,7 @@ def test_names_of_an_installed_package_work_on_the_command_line(tmp_path: Path) 
     assert "shape" in radii("--help")
     assert "intervals" in radii("verifiers").split()
     assert "corners" in radii("attacks").split()
+    assert "noise" in radii("train", "--list").split()
     words = [
         "radius",
         "zoo:mnist5k-standard",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import pickle
 import shutil
 import sqlite3
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,8 +20,10 @@ from tests.study.build import toy_study
 
 from radii.cli.main import run
 from radii.engine.radius_search import RadiusSearch
+from radii.errors import InputError
 from radii.problem import Instance
 from radii.store import open_store
+from radii.study.recall import Recall
 
 Capture = pytest.CaptureFixture[str]
 Forge = Callable[..., Path]
@@ -263,6 +267,21 @@ def test_paths_of_a_foreign_store(store: Path, forge: Forge, tmp_path: Path, cap
             assert "internal error" not in err
             assert "swordfish" not in out + err
     assert not ran.exists()
+
+
+def test_rows_of_a_network_that_is_gone_are_not_kept_in_memory(forge: Forge) -> None:
+    """One error for all rows, raised again and again, kept every record that it was raised for."""
+    copy = forge("UPDATE classifiers SET path = '/nowhere.onnx'")
+    seen = []
+    with open_store(copy, create=False) as opened:
+        recall = Recall(opened.studies())
+        for record in opened.records():
+            seen.append(weakref.ref(record))
+            with pytest.raises(InputError, match="nowhere"):
+                recall.classifier(record.unit.classifier)
+            del record
+    gc.collect()
+    assert [one() for one in seen] == [None] * 12
 
 
 def test_a_grid_search(tmp_path: Path, capfd: Capture) -> None:

@@ -90,7 +90,7 @@ def test_a_plan_is_told_before_it_starts(tmp_path: Path) -> None:
     assert lines[1].startswith("inputs: 6 of points")
     assert "classification target 0, 1, 2" in lines[2]
     assert ", l2, direct by native" in lines[2]
-    assert lines[3] == "budget: 50 nodes an input; seed 0"
+    assert lines[3] == "budget: 50 nodes per input; seed 0"
 
 
 def test_what_a_ray_task_occupies() -> None:

@@ -27,7 +27,7 @@ SAME = ["classifier", "index", "label", "prediction", "status", "nodes"]
 
 
 def toy_study(folder: Path, inputs: int = 6, nets: int = 2, **changes: Any) -> Path:
-    """A study of random ReLU networks on random inputs that takes milliseconds a unit."""
+    """A study of random ReLU networks on random inputs that takes milliseconds per unit."""
     (folder / "nets").mkdir(parents=True)
     for seed in range(nets):
         relu_toy(seed).save(folder / "nets" / f"toy{seed}.onnx")
@@ -136,7 +136,7 @@ class Misbehaving:
             if self.how == "memory":
                 hoard = []
                 while True:
-                    hoard.append(np.ones(2**22))  # 32 MiB a piece, touched
+                    hoard.append(np.ones(2**22))  # 32 MiB each, touched
             elif self.how == "crash":
                 os.kill(os.getpid(), signal.SIGSEGV)
             else:

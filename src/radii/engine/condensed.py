@@ -219,5 +219,5 @@ def charges(rows: Rows, magnitude: Tensor, high: Tensor, unit: float, mixed: int
 
     Used in sums of up to `mixed` rows, where that is asked.
     """
-    terms = rows.m.shape[1] + 6 + mixed  # a bound adds up at most one row a neuron, and the objective
+    terms = rows.m.shape[1] + 6 + mixed  # a bound adds up at most one row per neuron, and the objective
     return (gamma(terms, unit) * scales(rows, magnitude, high) + rows.slack) * UP

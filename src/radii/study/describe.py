@@ -45,7 +45,7 @@ def _budget(plan: Plan) -> str:
         parts = [f"{budget.seconds:g} CPU s"] if budget.seconds is not None else []
         parts += [f"{budget.nodes} nodes"] if budget.nodes is not None else []
         parts += [f"{budget.memory / 2**30:.3g} GiB"] if budget.memory is not None else []
-        texts.append(f"{', '.join(parts) or 'no limit'} {'an input' if whole else 'a query'}")
+        texts.append(f"{', '.join(parts) or 'no limit'} {'per input' if whole else 'per query'}")
     return "; ".join(dict.fromkeys(texts))
 
 

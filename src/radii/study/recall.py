@@ -23,7 +23,7 @@ class Recall:
     def __init__(self, studies: Mapping[str, Mapping[str, Any]]) -> None:
         parts = ((body.get("data"), body.get("seed", 0)) for body in studies.values())
         self._bodies = [(part, seed) for data, seed in parts if isinstance(data, list) for part in data]
-        self._classifiers: dict[str, Classifier | InputError] = {}
+        self._classifiers: dict[str, Classifier | str] = {}
         self._inputs: dict[tuple[str, int, str], Instance] = {}
         self._places: dict[tuple[str, str, int], list[Instance]] = {}
         self._seen: set[str] = set()
@@ -34,10 +34,10 @@ class Recall:
             try:
                 self._classifiers[record.fingerprint] = self._load(record)
             except InputError as error:
-                self._classifiers[record.fingerprint] = error
+                self._classifiers[record.fingerprint] = str(error)  # the error itself would keep what was in hand
         found = self._classifiers[record.fingerprint]
-        if isinstance(found, InputError):
-            raise found
+        if isinstance(found, str):
+            raise InputError(found)
         return found
 
     def instance(self, record: InstanceRecord) -> Instance:

@@ -50,7 +50,7 @@ class Method(ABC):
     """One way to train; see `docs/training.md` for what each does and the paper it comes from."""
 
     name: ClassVar[str]
-    about: ClassVar[str] = ""  # a line for `radii train --methods`
+    about: ClassVar[str] = ""  # a line for `radii train --list`
     bounds: ClassVar[str] = ""  # "", "interval" or "backward": the bounds of the network that it needs
     judged: ClassVar[str] = "clean"  # the accuracy that the best epoch is chosen by: clean, attacked or certified
     epsilon: float  # the full size of the L∞ balls
