@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.ensembles.test_ensemble_command import study as study  # the two-line example in files
 from tests.ensembles.test_game import data_of, members_of
 from tests.ensembles.toys import between, exact_joint_radii, exact_value, linear, two_lines
 
