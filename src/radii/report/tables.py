@@ -15,7 +15,7 @@ from radii._html import cell
 from radii.errors import InputError
 from radii.models.card import card_line
 from radii.problem.property import printed
-from radii.report.content import Content, Series
+from radii.report.content import Content
 from radii.report.distribution import Distribution
 from radii.report.rounding import down, up
 from radii.stats.fairness import disparity, gini, worst_class
@@ -264,15 +264,6 @@ def span(low: Any, high: Any, form: str = "{:.4g}") -> str:
 def percent(share: float) -> str:
     """A share with one digit after the point."""
     return f"{share + 0.0:.1%}"
-
-
-def series_of(content: Content, names: Sequence[str]) -> list[Series]:
-    """The series with these names, in that order."""
-    known = {one.name: one for one in content.series}
-    missing = [name for name in names if name not in known]
-    if missing:
-        raise InputError(f"network: expected one of {', '.join(known) or 'none'}, got {missing[0]!r}")
-    return [known[name] for name in names]
 
 
 def curve_reach(dists: Sequence[Distribution]) -> float:
