@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.ensembles.test_game import data_of, members_of
-from tests.ensembles.toys import between, exact_joint_radii, exact_value, linear, two_lines
+from tests.ensembles.toys import between, data_of, exact_joint_radii, exact_value, linear, members_of, two_lines
 
 import radii
 from radii.cli.main import run
