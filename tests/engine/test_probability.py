@@ -37,7 +37,7 @@ def test_chords_hold_every_point_that_falls_so_low() -> None:
         apart = logits @ mean.rows.T
         boxes = [Box(apart.min(0), apart.max(0))]
         for _ in range(3):
-            boxes = [half for box in boxes for half in _halves(box, apart[int(rng.integers(500))])]
+            boxes = [half for box in boxes for half in _halves(box, apart[int(rng.integers(500))], 0.8)]
         end = float(rng.uniform(0.05, 0.9))
         low = logits[softmax(logits)[:, 1] <= end]
         clauses = [search._chords(mean, box, 1.0 / end - 1.0) for box in boxes]
@@ -48,10 +48,10 @@ def test_chords_hold_every_point_that_falls_so_low() -> None:
 
 def test_boxes_are_split_where_an_input_met_the_bound() -> None:
     box = Box(np.array([-1.0, -3.0]), np.array([1.0, 3.0]))
-    lower, upper = _halves(box, np.array([0.0, 0.5]))
+    lower, upper = _halves(box, np.array([0.0, 0.5]), 0.8)
     assert (lower.high[1], upper.low[1]) == (0.5, 0.5)
     assert (lower.below, upper.above) == ((1,), (1,))
-    lower, _ = _halves(box, np.array([0.0, 2.99]))
+    lower, _ = _halves(box, np.array([0.0, 2.99]), 0.8)
     assert lower.high[1] < 2.9  # never at an end: a half would be the box again
 
 

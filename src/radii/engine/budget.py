@@ -17,7 +17,7 @@ class Meter:
     """Measures one instance's work against its budget; `spent` counts seconds used on it before the meter was made."""
 
     def __init__(self, budget: Budget, spent: float = 0.0, memory: Memory = DEFAULT.memory) -> None:
-        self._batch_part = memory.batch_part
+        self._memory = memory
         self.budget = budget
         self.nodes = 0
         self._start = cpu_seconds() - spent
@@ -61,7 +61,7 @@ class Meter:
         free = free_memory()
         if self.budget.memory is not None:
             free = min(free, self.budget.memory - int(self._process.memory_info().rss))
-        return max(0, free) // self._batch_part
+        return max(0, free) // self._memory.batch_part
 
     def part(self, share: float, most: int | None = None) -> Meter:
         """A meter for a piece of the work: a share of the whole budget, no more than is left, and `most` nodes."""
@@ -75,7 +75,8 @@ class Meter:
                 self.budget,
                 seconds=None if seconds is None else max(1e-6, min(share * seconds, seconds - self.cpu)),
                 nodes=nodes,
-            )
+            ),
+            memory=self._memory,
         )
 
     def take(self, part: Meter) -> None:

@@ -19,7 +19,6 @@ from radii.engine.slopes import certify
 from radii.engine.subproblem import Problem
 
 Array = NDArray[np.float64]
-EMPTY = 1e4  # sum of the multipliers of signs that contradict each other
 
 
 def settle(problem: Problem, nodes: Nodes) -> tuple[Tensor, Tensor]:
@@ -50,15 +49,16 @@ def _propose(problem: Problem, nodes: Nodes, i: int) -> tuple[Array, Array, Arra
     down, up = (side[0].numpy() for side in region.box())
     if region.norm.name == "l2":
         if len(goals0) > 1:
-            beta, share, point = _projection(rows, shift, goals, goals0, (down, up), float(region.epsilon[0]))
+            size = float(region.epsilon[0])
+            beta, share, point = _projection(rows, shift, goals, goals0, (down, up), size, penalty)
         else:
             beta, point = _concave(rows, shift, goals[0], float(goals0[0]), problem)
             share = np.ones(1)
     else:
-        size = float(region.epsilon[0]) if region.norm.name == "l1" else None
-        beta, share, point = _program(rows, shift, goals, goals0, (down, up), size, penalty)
+        total = float(region.epsilon[0]) if region.norm.name == "l1" else None
+        beta, share, point = _program(rows, shift, goals, goals0, (down, up), total, penalty)
         if (goals @ point + goals0 <= 0).all() and not isinstance(region, Shell):  # no nearest point of a slope
-            point = _nearest(rows, shift, goals, goals0, (down, up), size is not None, point)
+            point = _nearest(rows, shift, goals, goals0, (down, up), total is not None, point)
     full = np.zeros(len(sign))
     full[fixed] = beta
     return full, share, point
@@ -166,7 +166,7 @@ def _concave(rows: Array, shift: Array, goal: Array, goal0: float, problem: Prob
 
 
 def _projection(
-    rows: Array, shift: Array, goals: Array, goals0: Array, box: tuple[Array, Array], epsilon: float
+    rows: Array, shift: Array, goals: Array, goals0: Array, box: tuple[Array, Array], epsilon: float, penalty: float
 ) -> tuple[Array, Array, Array]:
     """β and λ of the point of least L2 norm with goals·x + goals0 ≤ 0 and rows·x + shift ≥ 0 in the box, and the point.
 
@@ -192,5 +192,5 @@ def _projection(
     duals = found / size
     share = duals[m : m + k].sum()
     if share <= 0.0:  # the signs contradict each other: no row is needed
-        return duals[:m] / max(duals[:m].sum(), 1e-300) * EMPTY, np.full(k, 1.0 / k), point
+        return duals[:m] / max(duals[:m].sum(), 1e-300) * penalty, np.full(k, 1.0 / k), point
     return duals[:m] / share, duals[m : m + k] / share, np.clip(point, -down, up)

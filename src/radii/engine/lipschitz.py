@@ -18,15 +18,10 @@ from radii.bounds.intermediate import Root, bound_root
 from radii.bounds.lowering import is_smooth
 from radii.bounds.rounding import UP, gamma, proving
 from radii.engine.output_rows import OutputRows, lowered_outputs
-from radii.engine.reach import NEAR, ReachSearch
+from radii.engine.reach import ReachSearch
 from radii.models.graph import Graph
 from radii.problem import Reason
 
-GROWTH = 2.0  # how much larger the outer radius of a shell is than the inner one
-THIN = 1.05  # the same for a shell that is not halved further
-FAR = 1.5  # times a threshold: from more than this a shell is brought down in steps, which are cheap there
-SHELL_NODES = 300  # of a shell's first tree: halves of a shell that takes more are cheaper together
-SMALLEST = 1e-9  # of ε: an affine ball smaller than this is taken for none
 KINK = "a neuron is at its kink at the input itself, so no ball around it is affine"
 CURVED = "a network with curved activations is affine nowhere: no slope is proven"
 
@@ -37,14 +32,9 @@ class Piece:
 
     inner: float
     outer: float
+    nodes: int  # of its next tree
     proven: float = math.inf  # no slope of the shell reaches it
-    nodes: int = SHELL_NODES
     failed: float = -math.inf  # the largest slope that could not be excluded with so many nodes
-
-    @property
-    def thin(self) -> bool:
-        """Whether halving it would hardly tighten its bounds."""
-        return self.outer <= THIN * self.inner
 
 
 @dataclass(eq=False)
@@ -61,7 +51,7 @@ class SlopeSearch(ReachSearch):
             self.note = self.note or KINK
             return math.inf
         while inner < self.epsilon:
-            outer = min(GROWTH * inner, self.epsilon)
+            outer = min(self.tuning.shells.growth * inner, self.epsilon)
             self.shells.append(self._piece(inner, outer))
             inner = outer
         return self._worst()
@@ -71,7 +61,7 @@ class SlopeSearch(ReachSearch):
 
     def _narrow(self) -> None:
         """Works on the worst shell until all are just above the best witness."""
-        size = 1.0 + NEAR * self.tolerance
+        size = 1.0 + self.tuning.reaches.near * self.tolerance
         while not self.finished and self._improve(max(size * self.witnessed, self.affine), 1.0):
             self.proven = self._worst()
 
@@ -89,16 +79,17 @@ class SlopeSearch(ReachSearch):
             return False
         if self.meter.share >= until or self.meter.over is not None:
             return False
-        low = max(threshold, worst.failed)
-        level = low if low > worst.failed and worst.proven <= FAR * low else 0.5 * (low + worst.proven)
+        low, rule = max(threshold, worst.failed), self.tuning.shells
+        level = low if low > worst.failed and worst.proven <= rule.far * low else 0.5 * (low + worst.proven)
         if self._shell(level, worst.inner, worst.outer, until - self.meter.share, worst.nodes):
             worst.proven = level
-        elif not worst.thin:
+        elif worst.outer > rule.thin * worst.inner:
             self._halve(worst)
         else:
             worst.failed = level
-            if worst.proven - level <= 0.1 * self.tolerance * worst.proven:  # all between was tried
-                worst.failed, worst.nodes = -math.inf, 4 * worst.nodes
+            tried = self.tuning.reaches.tried * self.tolerance * worst.proven
+            if worst.proven - level <= tried:  # nothing is left between them
+                worst.failed, worst.nodes = -math.inf, rule.more_nodes * worst.nodes
                 return self.stopped is not Reason.INCOMPLETE
         return True
 
@@ -108,7 +99,8 @@ class SlopeSearch(ReachSearch):
         self.shells.remove(piece)
         for inner, outer in ((piece.inner, middle), (middle, piece.outer)):
             half = self._piece(inner, outer)
-            half.proven, half.nodes = min(half.proven, piece.proven), int(1.5 * piece.nodes)
+            half.proven = min(half.proven, piece.proven)
+            half.nodes = int(self.tuning.shells.half_nodes * piece.nodes)
             self.shells.append(half)
 
     def radius(self, constant: float, tolerance: float, below: Callable[[], float]) -> float:
@@ -120,15 +112,16 @@ class SlopeSearch(ReachSearch):
             self.affine, lower = self._affine()
             if self.affine >= constant:
                 return 0.0
-            growth, top = GROWTH, below()
+            rule, top = self.tuning.shells, below()
+            growth = rule.growth
             while lower < top and self.meter.over is None:
                 outer = min(lower * growth, top)
-                thin = outer <= THIN * lower or outer - lower <= tolerance
-                if self._shell(constant, lower, outer, 1.0 - self.meter.share, None if thin else SHELL_NODES):
-                    lower, growth = outer, min(GROWTH, growth * growth)
+                thin = outer <= rule.thin * lower or outer - lower <= tolerance
+                if self._shell(constant, lower, outer, 1.0 - self.meter.share, None if thin else rule.nodes):
+                    lower, growth = outer, min(rule.growth, growth * growth)
                     continue
                 top = below()
-                if outer - lower <= 0.25 * tolerance:
+                if outer - lower <= self.tuning.goals.finest * tolerance:
                     break
                 growth = math.sqrt(growth) if outer == lower * growth else math.sqrt(outer / lower)
             self.stopped = self.meter.over
@@ -157,15 +150,15 @@ class SlopeSearch(ReachSearch):
     def _affine(self) -> tuple[float, float]:
         """The largest slope inside a ball where the network is affine, and that ball's radius."""
         graph = lowered_outputs(self.classifier)
-        size, good = self.epsilon, 0.0
+        size, good, rule = self.epsilon, 0.0, self.tuning.shells
         if is_smooth(graph):
             self.note = CURVED
             return math.inf, 0.0
         if self._free(graph, size).undecided == 0:
             good = size
-        low, high = SMALLEST * self.epsilon, self.epsilon
+        low, high = rule.smallest * self.epsilon, self.epsilon
         if good == 0.0 and self._free(graph, low).undecided == 0:
-            while high > 1.1 * low:
+            while high > rule.affine_gap * low:
                 middle = math.sqrt(low * high)
                 low, high = (middle, high) if self._free(graph, middle).undecided == 0 else (low, middle)
             good = low
@@ -203,4 +196,5 @@ class SlopeSearch(ReachSearch):
         linear = bound(rows.graph, region).margins(rows.rows[None])
         top = float((-region.lowest(linear.a, linear.shifted() - rows.shift)[0]).max())
         self.meter.nodes += len(rows.rows)
-        return Piece(inner, outer, top / inner * (1.0 + 1e-12) if math.isfinite(top) else math.inf)
+        proven = top / inner * (1.0 + 1e-12) if math.isfinite(top) else math.inf
+        return Piece(inner, outer, self.tuning.shells.nodes, proven)

@@ -185,7 +185,7 @@ class Native:
 
     @property
     def _settings(self) -> properties.Settings:
-        return properties.Settings(self.effort, self.seed, self._proof, self.arithmetic == "float32")
+        return properties.Settings(self.effort, self.seed, self._proof, self.arithmetic == "float32", self.tuning)
 
     def _decide(self, classifier: Classifier, query: Query, budget: Budget) -> Answer:
         if query.property.speaks_of != "classes":

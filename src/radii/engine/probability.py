@@ -35,9 +35,6 @@ from radii.problem.spec import Clause
 
 Vector = NDArray[np.float64]
 SLACK = 1e-12  # more than exp, log and sums of some hundred terms lose, relative to their size
-SPLITS = 24  # boxes of logit differences that one threshold may be cut into
-EDGE = 0.8  # of the way from the middle to an end of a box: no cut is farther out
-STEP = 0.34  # of the share that is left: what one box may use before it is split
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,18 +151,18 @@ class ProbabilitySearch(ReachSearch):
         if np.exp(self._ends(i)[1]).sum() * (1.0 + SLACK) < total:
             return True
         mean = self._mean(i)
-        boxes, cut = [Box(*self._deviations(mean))], 0
+        boxes, cut, rule = [Box(*self._deviations(mean))], 0, self.tuning.probabilities
         while boxes:
             box = boxes.pop()
             left = until - self.meter.share
             if left <= 0 or self.meter.over is not None:
                 return False
-            if self._clause(self._chords(mean, box, total), threshold, STEP * left):
+            if self._clause(self._chords(mean, box, total), threshold, rule.box_share * left):
                 continue
-            if cut >= SPLITS or self.witnessed >= threshold:
+            if cut >= rule.splits or self.witnessed >= threshold:
                 return False
             cut += 1
-            boxes += _halves(box, None if self._met is None else mean.rows @ self._met)
+            boxes += _halves(box, None if self._met is None else mean.rows @ self._met, rule.edge)
         return True
 
     def _mean(self, i: int) -> Mean:
@@ -252,11 +249,11 @@ def _chord(low: Vector, high: Vector) -> tuple[Vector, Vector]:
     return slope, np.maximum(down - slope * low, up - slope * high) + SLACK * (up + np.abs(slope * high))
 
 
-def _halves(box: Box, met: Vector | None = None) -> list[Box]:
+def _halves(box: Box, met: Vector | None, edge: float) -> list[Box]:
     """The box cut along the difference that loses most by its chord: where an input met the bound, else in general."""
     slope, offset = _chord(box.low, box.high)
     middle = np.clip(np.log(np.maximum(slope, 1e-300)), box.low, box.high)  # where a chord is farthest off
-    at = middle if met is None else np.clip(met, *(EDGE * end + (1.0 - EDGE) * middle for end in (box.low, box.high)))
+    at = middle if met is None else np.clip(met, *(edge * end + (1.0 - edge) * middle for end in (box.low, box.high)))
     t = int(np.argmax(slope * at + offset - np.exp(at)))
     high, low = box.high.copy(), box.low.copy()
     high[t] = low[t] = at[t]

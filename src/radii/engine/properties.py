@@ -21,21 +21,21 @@ from radii.engine.maxima import searchable
 from radii.engine.output_rows import spec_rows
 from radii.engine.property_search import PropertySearch
 from radii.engine.radius_search import RadiusSearch
+from radii.engine.tuning import DEFAULT, Tuning
 from radii.models.classifier import Classifier
 from radii.problem import Answer, Instance, Norm, Proof, Property, Query, Radius, Reach, Reason, Witness
 from radii.problem.radius import Cost
 
-SHARE = 0.3  # of the budget left, for one ε
-
 
 @dataclass(frozen=True)
 class Settings:
-    """How the engine searches: the attack's effort and seed, and whose word a proof is."""
+    """How the engine searches: the attack's effort and seed, whose word a proof is, and what steers the search."""
 
     effort: str
     seed: int
     proof: Proof
-    deployed: bool = False
+    deployed: bool = False  # whether proofs hold for float32 forward passes
+    tuning: Tuning = DEFAULT
 
 
 def measure(
@@ -50,11 +50,11 @@ def measure(
 ) -> Radius:
     """The radius of one input for any property."""
     clock = Clock()
-    found = PropertySearch(classifier, instance, property, norm, settings.effort, settings.seed)
+    found = PropertySearch(classifier, instance, property, norm, settings.effort, settings.seed, settings.tuning)
     if found.broken_at_once:
         return Radius.wrong(found.prediction, cost=Cost(cpu_seconds=clock.cpu, wall_seconds=clock.wall))
     found.attack()
-    meter = Meter(budget, clock.cpu)
+    meter = Meter(budget, clock.cpu, settings.tuning.memory)
     lower, stopped, note = 0.0, None, ""
     proven = False
     top = limit if limit is not None else (found.best.distance if found.best is not None else found.diameter())
@@ -110,13 +110,15 @@ def measure_all(
 def decide(classifier: Classifier, query: Query, budget: Budget, settings: Settings) -> Answer:
     """ROBUST, BROKEN or UNKNOWN for any property at one ε."""
     clock = Clock()
-    found = PropertySearch(classifier, query.instance, query.property, query.norm, settings.effort, settings.seed)
+    found = PropertySearch(
+        classifier, query.instance, query.property, query.norm, settings.effort, settings.seed, settings.tuning
+    )
     if found.broken_at_once:
         witness = replay(classifier, query, query.instance.x)
         if witness is not None:
             return Answer.broken(witness, cpu_seconds=clock.cpu, wall_seconds=clock.wall)
     found.attack()
-    meter = Meter(budget, clock.cpu)
+    meter = Meter(budget, clock.cpu, settings.tuning.memory)
     proven, stopped = False, None
     if found.best is None or found.best.distance > query.epsilon:
         if query.epsilon == 0.0:
@@ -146,8 +148,8 @@ def reach(
 ) -> Reach:
     """How large the property's quantity gets in the ball of size ε around one input."""
     clock = Clock()
-    found = PropertySearch(classifier, instance, property, norm, settings.effort, settings.seed)
-    meter = Meter(budget, clock.cpu)
+    found = PropertySearch(classifier, instance, property, norm, settings.effort, settings.seed, settings.tuning)
+    meter = Meter(budget, clock.cpu, settings.tuning.memory)
     search, note = found.reach(epsilon, tolerance, meter), ""
     stopped: Reason | None = None
     try:
@@ -200,7 +202,9 @@ def _radius_search(
     upper = None if found.best is None else found.best.distance
     top = limit if limit is not None or upper is not None else found.diameter()
     rows = searchable(spec_rows(found.classifier, found.spec))
-    return RadiusSearch(rows, found.region, tolerance, meter, found.strike, settings.deployed, upper, top)
+    return RadiusSearch(
+        rows, found.region, tolerance, meter, found.strike, settings.deployed, upper, top, tuning=settings.tuning
+    )
 
 
 def _holds(found: PropertySearch, epsilon: float, meter: Meter, settings: Settings) -> tuple[bool, Reason | None]:
@@ -209,7 +213,7 @@ def _holds(found: PropertySearch, epsilon: float, meter: Meter, settings: Settin
         search = _radius_search(found, meter, 1e-12, epsilon, settings)
         search.decide(epsilon)
         return search.proven and search.lower >= epsilon, search.stopped
-    reached, threshold = found.reach(epsilon, 1e-3, meter), _threshold(found)
+    reached, threshold = found.reach(epsilon, settings.tuning.reaches.accuracy, meter), _threshold(found)
     proven = reached.stays_below(threshold)
     if reached.best is not None and reached.best.value >= threshold:
         found.note(reached.best.point)
@@ -228,14 +232,14 @@ def _threshold(found: PropertySearch) -> float:
 def _slopes_from_below(
     found: PropertySearch, meter: Meter, tolerance: float, top: float
 ) -> tuple[float, Reason | None]:
-    search, constant = found.reach(top, 1e-3, meter), _threshold(found)
+    search, constant = found.reach(top, found.tuning.reaches.accuracy, meter), _threshold(found)
     assert isinstance(search, SlopeSearch)
 
     def below() -> float:
         if search.best is not None and search.best.value >= constant:
             found.note(search.best.point)
             search.best = None
-        return top if found.best is None else min(top, found.best.distance - 0.999 * tolerance)
+        return top if found.best is None else min(top, found.best.distance - found.tuning.goals.below_upper * tolerance)
 
     lower = search.radius(constant, tolerance, below)
     if search.affine >= constant and found.best is None:
@@ -245,8 +249,9 @@ def _slopes_from_below(
 
 def _break_near(found: PropertySearch, size: float) -> None:
     """Witnesses of a slope that is too steep at the centre itself: as near as float32 can still tell them."""
-    for share in (1.0, 0.3, 0.1, 0.03, 0.01, 0.003):
-        search = found.reach(share * size, 1e-3, Meter(Budget(seconds=None)))
+    rule = found.tuning.reaches
+    for part in rule.centre_balls:
+        search = found.reach(part * size, rule.accuracy, Meter(Budget(seconds=None)))
         best = search.attacked()
         if best is None or not found.note(best.point):
             return
@@ -257,18 +262,18 @@ def _from_below(found: PropertySearch, meter: Meter, tolerance: float, top: floa
     if found.asked.speaks_of == "distance":
         return _slopes_from_below(found, meter, tolerance, top)
     threshold, lower, failed = _threshold(found), 0.0, math.inf
-    goal = top
+    goal, rule = top, found.tuning.reaches
     while meter.over is None:
-        most = top if found.best is None else min(top, found.best.distance - 0.999 * tolerance)
-        if most <= lower or failed - lower <= 0.25 * tolerance:
+        most = top if found.best is None else min(top, found.best.distance - found.tuning.goals.below_upper * tolerance)
+        if most <= lower or failed - lower <= found.tuning.goals.finest * tolerance:
             return lower, None
         if math.isinf(failed):
             goal = most
         else:
             small = lower == 0.0
-            goal = min(most, 0.5 * (lower + failed) if not small else 0.3 * failed)
-        part = meter.part(SHARE * (1.0 - meter.share))
-        search = found.reach(goal, 1e-3, part)
+            goal = min(most, 0.5 * (lower + failed) if not small else rule.next_ball * failed)
+        part = meter.part(rule.ball_share * (1.0 - meter.share))
+        search = found.reach(goal, rule.accuracy, part)
         if search.stays_below(threshold):
             lower = max(lower, goal)
         else:
@@ -277,7 +282,7 @@ def _from_below(found: PropertySearch, meter: Meter, tolerance: float, top: floa
                 found.note(search.best.point)
                 if found.best is not None:
                     failed = min(failed, found.best.distance)
-            if lower == 0.0 and failed < 1e-6 * top:
+            if lower == 0.0 and failed < rule.least_ball * top:
                 return 0.0, search.stopped
         meter.take(part)
     return lower, meter.over

@@ -16,11 +16,11 @@ from radii.engine.budget import Meter
 from radii.engine.lipschitz import SlopeSearch
 from radii.engine.probability import ProbabilitySearch
 from radii.engine.reach import ReachSearch
+from radii.engine.tuning import DEFAULT, Tuning
 from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.problem import Instance, Norm, OutputSpec, Property, Query, Witness
 
-REFINED = 24  # points a refinement starts from
 RESOLUTION = 2.0**-20  # of the outputs: eight roundings of float32
 
 
@@ -34,6 +34,7 @@ class PropertySearch:
     norm: Norm
     effort: str = "standard"
     seed: int = 0
+    tuning: Tuning = DEFAULT
     best: Witness | None = None
     _rounds: int = field(default=0, init=False)
 
@@ -74,7 +75,7 @@ class PropertySearch:
                 break
         self._rounds += 1
         if self._rounds & (self._rounds - 1) == 0 or self._rounds % 16 == 0:
-            start = flat[margin.argsort()[:REFINED]]
+            start = flat[margin.argsort()[: self.tuning.attacking.refined]]
             within = None if self.best is None else self.best.distance
             for point in refine_violation(self.classifier, self.instance.x, start, self.spec, self.norm, within):
                 self.note(point)
@@ -115,6 +116,7 @@ class PropertySearch:
             start,
             seed=self.seed,
             resolution=resolution,
+            tuning=self.tuning,
         )
 
     def diameter(self) -> float:

@@ -53,7 +53,7 @@ class RadiusSearch(RadiusState):
         low, high = 0.0, self.goal()
         if not self._overflows(prover, high):
             return
-        close = max(0.25 * self.tolerance, self.tuning.goals.overflow_gap * high)
+        close = max(self.tuning.goals.finest * self.tolerance, self.tuning.goals.overflow_gap * high)
         while high - low > close and self.meter.over is None:
             middle = 0.5 * (low + high)
             low, high = (low, middle) if self._overflows(prover, middle) else (middle, high)

@@ -19,15 +19,12 @@ from radii.bounds.rounding import proving
 from radii.engine.budget import Meter
 from radii.engine.output_rows import OutputRows, lowered_outputs, spec_rows
 from radii.engine.radius_search import RadiusSearch
+from radii.engine.tuning import DEFAULT, Tuning
 from radii.models.classifier import Classifier
 from radii.problem import Instance, Norm, Reason
 from radii.problem.quantity import Quantity
 
-FIRST_SHARE = 0.4  # of the budget, for the threshold just above the best witness
-STEP_SHARE = 0.4  # of what is left, for every further threshold
-NEAR = 0.6  # of the tolerance: how far above the best witness the first threshold lies
 ENCLOSED = "rows only enclose this norm of the outputs: no tighter bound is provable by them"
-LEAST_SHARE = 0.02  # of the budget: with less left no further threshold is begun
 
 
 @dataclass(eq=False)
@@ -48,9 +45,9 @@ class ReachSearch:
     seed: int = 0
     resolution: float = 0.0  # what float32 outputs cannot tell apart
     note: str = ""
-    vain: float = (
-        -math.inf
-    )  # rows that only enclose the quantity reach their ends at some input: nothing below is provable
+    tuning: Tuning = DEFAULT
+    # What rows that only enclose the quantity allow at some input: no threshold below it can be proven by them.
+    vain: float = -math.inf
     _search: RadiusSearch | None = field(default=None, init=False)  # keeps the bounds of the balls
 
     @property
@@ -84,8 +81,9 @@ class ReachSearch:
 
     def _narrow(self) -> None:
         """Proves one threshold after the other, each with its share of the budget."""
-        failed, share = -math.inf, FIRST_SHARE
-        while not self.finished and self.meter.over is None and 1.0 - self.meter.share > LEAST_SHARE:
+        rule, failed = self.tuning.reaches, -math.inf
+        share = rule.first_share
+        while not self.finished and self.meter.over is None and 1.0 - self.meter.share > rule.least_share:
             if self._near(self.vain):
                 self.stopped, self.note = Reason.INCOMPLETE, ENCLOSED
                 break
@@ -96,11 +94,11 @@ class ReachSearch:
                 self.proven = min(self.proven, threshold)
             else:
                 failed = max(failed, threshold)
-                if self.proven - failed <= 0.1 * self.tolerance * abs(self.proven - self.start):
+                if self.proven - failed <= rule.tried * self.tolerance * abs(self.proven - self.start):
                     failed = self.witnessed  # all between was tried: what is left goes to the goal itself
                     share = 1.0
                     continue
-            share = max(STEP_SHARE * (1.0 - self.meter.share), LEAST_SHARE)
+            share = max(rule.step_share * (1.0 - self.meter.share), rule.least_share)
 
     def attacked(self) -> Largest | None:
         """The largest value that gradients find."""
@@ -122,7 +120,7 @@ class ReachSearch:
         """The next threshold: just above the best witness, then halfway to what is proven."""
         if math.isinf(low):
             low = self.start
-        near = low + NEAR * self.tolerance * abs(self.proven - self.start)
+        near = low + self.tuning.reaches.near * self.tolerance * abs(self.proven - self.start)
         threshold = near if first else 0.5 * (low + self.proven)
         if math.isinf(threshold) or not threshold < self.proven:
             return None
@@ -159,7 +157,8 @@ class ReachSearch:
         meter = self.meter.part(share, nodes)
         search = self._search
         if search is None or search.margins.graph is not rows.graph:
-            search = RadiusSearch(rows, self.region, 1e-12, meter, self._strike(threshold), limit=size)
+            strike = self._strike(threshold)
+            search = RadiusSearch(rows, self.region, 1e-12, meter, strike, limit=size, tuning=self.tuning)
             self._search = search
         search.again(rows, meter, self._strike(threshold), size)
         search.decide(size)

@@ -50,6 +50,7 @@ class Goals:
     root_gap: float = 0.04  # of the least goal that failed: bisecting finer gains nothing
     rebuild: float = 0.97  # a goal that a nearer witness shrank to this part wants the tighter bounds of its own ball
     below_upper: float = 0.999  # tolerances below the witness lies the final goal: rounding must not leave it open
+    finest: float = 0.25  # tolerances: goals nearer each other than this are not told apart
     overflow_gap: float = 2.0**-10  # of the goal: how near the largest ball without float32 overflow is looked for
     last_parts: tuple[float, ...] = (1.0, 0.3, 0.1)  # of the final goal: balls bounded once where time proved nothing
     least_goal: float = 0.5  # of the distance of the witness: the final goal at least, however wide the tolerance
@@ -174,7 +175,8 @@ class Trees:
     hull_neurons: int = 100  # undecided neurons of the first layer up to which hulls are worth their price: with more
     # the transport between them and the inputs takes longer and covers less of each
     hull_rounds: int = 6  # of scaling that find slopes of hulls: two are as dear, for a third of what six gain on top
-    penalty: float = 1e4  # the largest multiplier that a leaf's linear program may propose
+    penalty: float = 1e4  # the largest multiplier that a leaf's linear program may propose, or the sum of those of
+    # signs that contradict each other
     few_rows: int = 64  # neurons: with fewer, products with the condensed matrix cost little as they are
     most_rank: int = 256  # of a factorisation of that matrix
     rank_floor: float = 1e-10  # of the largest: smaller directions are rounding
@@ -195,6 +197,46 @@ class IntervalTrees:
     thin: float = 2.0**-40  # of the size of its ends: a box this thin is not split further
     narrow: float = 1e-9  # of the size of its ends: an interval this thin is not split further
     parts: int = 8  # a tanh is split at a multiple of its interval's length over this, or at 0
+
+
+@dataclass(frozen=True)
+class Reaches:
+    """Thresholds that a quantity is proven to stay below in one ball, and radii that are found ball by ball."""
+
+    first_share: float = 0.4  # of the budget, for the threshold just above the best witness
+    step_share: float = 0.4  # of what is left, for every further threshold
+    least_share: float = 0.02  # of the budget: with less left no further threshold is begun
+    near: float = 0.6  # tolerances above the best witness lies the first threshold
+    tried: float = 0.1  # tolerances: a threshold that failed so near a proven one leaves nothing to try between them
+    ball_share: float = 0.3  # of what is left, for one ball of a radius
+    next_ball: float = 0.3  # of a ball that failed: the next one, while none is proven
+    least_ball: float = 1e-6  # of the largest ball: with one so small failed, none is tried any more
+    accuracy: float = 1e-3  # relative, of a quantity that only has to be told from a threshold
+    centre_balls: tuple[float, ...] = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
+    # tolerances: balls in which witnesses are looked for when a slope is too steep at the input itself
+
+
+@dataclass(frozen=True)
+class Shells:
+    """Shells around the ball where a network is affine, for slopes."""
+
+    growth: float = 2.0  # times its inner radius, the outer radius of a shell at first
+    thin: float = 1.05  # the same for a shell that is not halved further: its bounds would hardly be tighter
+    far: float = 1.5  # times a threshold: from more than this a shell is brought down in steps, which are cheap there
+    nodes: int = 300  # of a shell's first tree: halves of a shell that takes more are cheaper together
+    half_nodes: float = 1.5  # times the nodes of a shell, those of each of its halves
+    more_nodes: int = 4  # times the nodes of a thin shell when no threshold is left that they might prove
+    smallest: float = 1e-9  # of ε: an affine ball smaller than this is taken for none
+    affine_gap: float = 1.1  # ratio of the ends between which the radius of the affine ball is bisected
+
+
+@dataclass(frozen=True)
+class Probabilities:
+    """Boxes of logit differences, for thresholds that a probability must not fall to."""
+
+    splits: int = 24  # of the boxes of one threshold, at most
+    edge: float = 0.8  # of the way from the middle to an end of a box: no cut is farther out
+    box_share: float = 0.34  # of what is left, for one box before it is split
 
 
 @dataclass(frozen=True)
@@ -250,6 +292,9 @@ class Tuning:
     bottlenecks: Bottlenecks = Bottlenecks()
     trees: Trees = Trees()
     intervals: IntervalTrees = IntervalTrees()
+    reaches: Reaches = Reaches()
+    shells: Shells = Shells()
+    probabilities: Probabilities = Probabilities()
     boxes: InputBoxes = InputBoxes()
     spec_attack: SpecAttack = SpecAttack()
     first_look: FirstLook = FirstLook()
