@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,7 @@ from radii.attacks.geometry import Room, dual_sizes, into_ball, steepest
 from radii.attacks.goals import Goals, violations
 from radii.attacks.surrogate import Surface
 from radii.models.classifier import Classifier
-from radii.problem import Norm, Query
+from radii.problem import Instance, Norm, Query
 
 _BATCH_VALUES = 2**21
 
@@ -53,18 +53,24 @@ class Pgd(Attack):
             points = torch.full((len(queries), surface.size), torch.nan, dtype=surface.dtype)
             for index in batches(surface, len(goals.owner)):
                 part = goals.take(index)
-                x, margin = self._run(surface, part, ball.rows(part.owner), noise if restart else 0 * noise, restart)
+                leak = torch.full((len(part.owner),), self.leak if restart % 2 else 0.0, dtype=surface.dtype)
+                start = noise if restart else 0 * noise
+                x, margin = self.descend(surface, _judge(surface, part, leak), ball.rows(part.owner), start, leak)
                 keep_least(best, points, part.owner, margin, x)
             yield ball.inside(points.numpy(), classifier)
 
-    def _run(self, surface: Surface, goals: Goals, ball: Balls, noise: Tensor, restart: int) -> tuple[Tensor, Tensor]:
-        """The points with the least margins seen, and these margins."""
+    def descend(
+        self, surface: Surface, value: Callable[[Tensor], Tensor], ball: Balls, start: Tensor, leak: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The points with the least values of their outputs that were seen, and these values.
+
+        `start` says where to begin, as a move in units of the ball's radius.
+        """
         center, room = ball.center, ball.room
-        x = center + into_ball(ball.norm, ball.radius[:, None] * noise, ball.radius, room)
-        leak = torch.full_like(ball.radius, self.leak if restart % 2 else 0.0)
+        x = center + into_ball(ball.norm, ball.radius[:, None] * start, ball.radius, room)
         best, point, speed = torch.full_like(ball.radius, torch.inf), x, torch.zeros_like(x)
         for k in range(self.steps + 1):
-            margin, grad = surface.differentiate(x, leak, lambda out: goals.margins(surface.rectify(out, leak)))
+            margin, grad = surface.differentiate(x, leak, value)
             less = margin < best
             best, point = torch.where(less, margin, best), torch.where(less[:, None], x, point)
             share = self.step * (0.05 + 0.95 * (1 + math.cos(math.pi * k / self.steps)) / 2)
@@ -91,11 +97,17 @@ class Balls:
     @staticmethod
     def of(classifier: Classifier, queries: Sequence[Query]) -> Balls:
         """The balls of queries that share a norm."""
-        flat = np.stack([query.instance.x.reshape(-1) for query in queries])
+        sizes = [query.epsilon for query in queries]
+        return Balls.around(classifier, [query.instance for query in queries], queries[0].norm, sizes)
+
+    @staticmethod
+    def around(classifier: Classifier, instances: Sequence[Instance], norm: Norm, sizes: Sequence[float]) -> Balls:
+        """The balls of these sizes around instances."""
+        flat = np.stack([one.x.reshape(-1) for one in instances])
         center = torch.from_numpy(flat.astype(classifier.dtype))
-        exact = np.array([query.epsilon for query in queries], dtype=np.float64)
+        exact = np.array(sizes, dtype=np.float64)
         room = Room(center, *classifier.domain.ends(classifier.dtype))
-        return Balls(queries[0].norm, room, torch.from_numpy(exact).to(center.dtype), exact)
+        return Balls(norm, room, torch.from_numpy(exact).to(center.dtype), exact)
 
     def rows(self, index: Tensor) -> Balls:
         """Some of the rows (repeats allowed)."""
@@ -104,6 +116,10 @@ class Balls:
     def inside(self, points: Floats, classifier: Classifier) -> Floats:
         """The points as members of their balls to the last digit."""
         return pull_in(self.norm, points, self.center.numpy(), self.exact, classifier.domain)
+
+
+def _judge(surface: Surface, goals: Goals, leak: Tensor) -> Callable[[Tensor], Tensor]:
+    return lambda outputs: goals.margins(surface.rectify(outputs, leak))
 
 
 def batches(surface: Surface, rows: int) -> Iterator[Tensor]:

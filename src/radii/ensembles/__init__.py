@@ -11,4 +11,5 @@ game.py      the answer: value, attack, mix and radius, for every ε at once
 encoded.py   the game of a fixed number of attacks at one ε, as encodings put it; its answers, replayed
 milp.py      that game as one mixed-integer program, smt.py as one formula for Z3
 attackers.py attackers that look at one member at a time, for comparison
+multiplicative_weights.py  the attacker of Perdomo and Singer: weights over members, gradient attacks as answers
 """

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from radii._check import epsilon as check_epsilon
 from radii.decide import Budget
@@ -40,11 +42,30 @@ def alone(
         for j, answer in enumerate(native.decide(member, asked, budget)):
             if answer.witness is not None:
                 points[c, j] = np.asarray(answer.witness.x).reshape(points[c, j].shape)
+    return replayed(chosen, instances, norm, size, points, np.full(len(chosen), 1.0 / len(chosen)))
+
+
+def replayed(
+    members: Sequence[Classifier],
+    instances: Sequence[Instance],
+    norm: Norm,
+    size: float,
+    points: NDArray[np.floating[Any]],
+    chances: NDArray[np.float64],
+) -> Attack:
+    """The attack that moves input j to points[i, j] with a chance, with whom that fools on the original models."""
     labels = np.array([one.label for one in instances])
-    outputs = [[one.reference(row.reshape(len(row), *one.input_shape)) for one in chosen] for row in points]
-    fooled = np.stack([np.stack([fools(values, labels) for values in row], -1) for row in outputs])
+    fooled = np.stack([fooled_members(members, row, labels) for row in points])
     distances = np.array([[norm.distance(x, one.x) for x, one in zip(row, instances)] for row in points])
-    return Attack(size, points, np.full(len(chosen), 1.0 / len(chosen)), fooled, distances)
+    return Attack(size, points, chances, fooled, distances)
+
+
+def fooled_members(
+    members: Sequence[Classifier], inputs: NDArray[np.floating[Any]], labels: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Whether each input fools each member (inputs, members), as the original models say."""
+    outputs = [one.reference(inputs.reshape(len(inputs), *one.input_shape)) for one in members]
+    return np.stack([fools(values, labels) for values in outputs], -1)
 
 
 def uniform(
