@@ -68,8 +68,12 @@ unit: setup
 vibecheck: setup
 	@bash scripts/setup_vibecheck.sh $(PYTHON) || echo "vibecheck could not be installed: its tests will be skipped" >&2
 
-# A browser for the report's tests. Needs root; `make test` runs without it and says which tests it skipped.
+# A browser for the report's tests, sources of locales for one test. Needs root; `make test` runs without them and says
+# which tests it skipped.
 system:
+	@test -e /usr/share/i18n/locales/de_DE || \
+		{ command -v apt-get >/dev/null 2>&1 && test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -y -qq locales; } || \
+		echo "no sources of locales here, and no apt-get as root to install them: the test of decimal commas will be skipped" >&2
 	@command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>&1 || \
 		{ command -v apt-get >/dev/null 2>&1 && test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -y -qq chromium; } || \
 		echo "no chromium here, and no apt-get as root to install it: browser tests will be skipped" >&2

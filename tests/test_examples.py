@@ -37,5 +37,5 @@ def test_example_runs_and_draws(path: Path, tmp_path: Path) -> None:
 def test_examples_are_short_and_numbered() -> None:
     assert len(EXAMPLES) >= 6
     numbers = [int(path.stem[:2]) for path in EXAMPLES]
-    assert numbers == sorted(set(numbers))
+    assert numbers == list(range(1, len(EXAMPLES) + 1))
     assert {path.stem: lines for path in EXAMPLES if (lines := len(path.read_text().splitlines())) >= 60} == {}
