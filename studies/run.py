@@ -4,7 +4,7 @@
 
 `$RADII_DATA` in a study file is the folder of the data (`../shared/data` unless it is set). Results are kept in
 build/studies/, so that a run that was stopped goes on; a study whose CSV file is there already is not run again,
-unless `--again` is given. `--images N` and `--seconds S` make a study smaller: then nothing is written beside it.
+unless `--again` is given. `--images N` and `--seconds S` make a study smaller: all its files then go to `--folder`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--images", type=int, help="only so many images")
     parser.add_argument("--seconds", type=float, help="CPU seconds per image instead of the study's")
-    parser.add_argument("--folder", type=Path, help="where the CSV files go; beside the study files unless given")
+    parser.add_argument("--folder", type=Path, help="where stores and CSV files go")
     parser.add_argument("--again", action="store_true")
     options = parser.parse_args()
     if (options.images or options.seconds) and options.folder is None:
@@ -49,8 +49,7 @@ def one(file: Path, options: argparse.Namespace) -> int:
         body["data"]["indices"] = f"0:{options.images}"
     if options.seconds:
         body["budget"]["seconds"] = options.seconds
-    small = f"-{options.images or 'all'}-{options.seconds or 'full'}" if options.images or options.seconds else ""
-    place = BUILD / paper / f"{file.stem}{small}.yaml"
+    place = (options.folder or BUILD / paper) / file.name
     place.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(parents=True, exist_ok=True)
     place.write_text(yaml.safe_dump(body, sort_keys=False), encoding="utf-8")

@@ -1,14 +1,14 @@
-"""Tables and pictures of docs/papers/001.md from the radii that `studies/run.py` kept beside this file.
+"""A page of tables and pictures from the radii that `studies/run.py` exported: ours beside those of the paper.
 
-    python studies/001/page.py [--folder FOLDER_OF_CSV_FILES] [--output PAGE]
+    python studies/001/page.py --folder FOLDER_OF_CSV_FILES [--output PAGE.md]
 
-The page keeps its own words; what stands between `<!-- NAME -->` and `<!-- end -->` is written anew.
+Tables 5, 7 and 8 and the log-normality tests of Bosman et al. (JAIR 2025), and their Figures 2, 3, 4, 6 and 7. The
+figures printed in the paper are the constants `PAPER` below; all others come from the CSV files.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import ROOT, markdown
+from common import BUILD, markdown
 
 from radii import Distribution
 from radii.report import figures
@@ -46,28 +46,24 @@ Both = dict[str, dict[str, Distribution]]  # split -> network -> radii
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=HERE)
-    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "papers" / "001.md")
+    parser.add_argument("--output", type=Path, default=BUILD / "001" / "page.md")
     options = parser.parse_args()
     found = read(options.folder)
-    if not any(found.values()):
-        print(f"{options.folder}: expected CSV files of studies/run.py, got none", file=sys.stderr)
+    if not found["train"]:
+        print(f"{options.folder}: expected files *-train.csv of studies/run.py, got none", file=sys.stderr)
         return 2
-    page = options.output.read_text(encoding="utf-8")
     parts = {
-        "radii": radii_table(found),
-        "cost": cost_table(found),
-        "shape": shape_table(found),
-        "splits": split_table(found),
+        "Radii, ours and the paper's": radii_table(found),
+        "CPU hours": cost_table(found),
+        "Are radii log-normal?": shape_table(found),
+        "Training against test images, as in the paper": split_table(found),
     }
-    for name, text in parts.items():
-        page, count = re.subn(
-            rf"(<!-- {name} -->\n).*?(<!-- end -->)", lambda m, text=text: f"{m[1]}{text}\n{m[2]}", page, flags=re.S
-        )
-        if count != 1:
-            print(f"{options.output}: expected one place <!-- {name} --> … <!-- end -->, got {count}", file=sys.stderr)
-            return 2
-    options.output.write_text(page, encoding="utf-8")
-    pictures(found, options.output.parent / "pictures")
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    drawn = pictures(found, options.output.parent / "pictures")
+    shown = [f"![{name}](pictures/{name}.png)" for name in drawn]
+    text = [f"## {title}\n\n{table}\n" for title, table in parts.items()] + ["## Figures\n", *shown]
+    options.output.write_text("\n".join(text) + "\n", encoding="utf-8")
+    print(f"{options.output}: {len(found['train'])} networks, {len(drawn)} pictures", file=sys.stderr)
     return 0
 
 
@@ -177,27 +173,27 @@ def split_table(found: Both) -> str:
     return markdown(("network", "KS, p", "verdict", "Welch, p", "verdict"), rows)
 
 
-def pictures(found: Both, folder: Path) -> None:
-    """Figures 2, 3, 4, 6 and 7 of the paper, of our radii."""
+def pictures(found: Both, folder: Path) -> list[str]:
+    """Figures 2, 3, 4, 6 and 7 of the paper, of our radii; their names."""
     folder.mkdir(parents=True, exist_ok=True)
     train, test = found["train"], found["test"]
-
-    def save(axes: Any, name: str) -> None:
-        figures.save(axes.figure, folder / f"001-{name}.png")
-
-    save(figures.network_boxes(list(train.values())), "figure-2")
     medians = sorted(train, key=lambda name: float(np.median(known(train[name])[0])))
-    save(figures.ecdf([train[medians[-1]], train[medians[0]]]), "figure-3")
+    drawn = {
+        "figure-2": figures.network_boxes(list(train.values())),
+        "figure-3": figures.ecdf([train[medians[-1]], train[medians[0]]]),
+    }
     if test:
-        save(figures.split_boxes({n: train[n] for n in test}, test), "figure-4")
+        drawn["figure-4"] = figures.split_boxes({name: train[name] for name in test}, test)
     for split, by_name in found.items():
-        if len(by_name) > 1:
-            pairs = correlations(by_name)
-            save(figures.spearman_heat_map(pairs), f"figure-6-{split}")
-            best = max((one for one in pairs if one.value is not None), key=lambda one: one.value)
-            least = min((one for one in pairs if one.value is not None), key=lambda one: one.value)
-            for what, one in (("highest", best), ("lowest", least)):
-                save(figures.paired_scatter(by_name[one.a], by_name[one.b]), f"figure-7-{split}-{what}")
+        pairs = [one for one in correlations(by_name) if one.value is not None]
+        if pairs:
+            pairs.sort(key=lambda one: one.value or 0.0)
+            drawn[f"figure-6-{split}"] = figures.spearman_heat_map(pairs)
+            for what, one in (("lowest", pairs[0]), ("highest", pairs[-1])):
+                drawn[f"figure-7-{split}-{what}"] = figures.paired_scatter(by_name[one.a], by_name[one.b])
+    for name, axes in drawn.items():
+        figures.save(axes.figure, folder / f"{name}.png")
+    return list(drawn)
 
 
 if __name__ == "__main__":
