@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from radii.cli.console import PARTIAL, counted, emit_json, note, sometimes, table
+from radii.cli.options import Address, RunnerName, StudyStore, Workers
 from radii.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,12 +22,10 @@ _SHOWN = 8  # rows of a curve on the terminal
 
 def ensemble(
     study: Annotated[Path, typer.Argument(help="Ensemble study (YAML), see docs/ensembles.md.")],
-    store: Annotated[
-        str | None, typer.Option(help="File or postgresql:// URL; STUDY.db beside STUDY.yaml unless given.")
-    ] = None,
-    runner: Annotated[str, typer.Option(help="local, ray or serial.")] = "local",
-    workers: Annotated[int | None, typer.Option(min=1, help="Local worker processes; one a core unless given.")] = None,
-    address: Annotated[str | None, typer.Option(help="Ray cluster: auto, HOST:PORT or ray://HOST:PORT.")] = None,
+    store: StudyStore = None,
+    runner: RunnerName = "local",
+    workers: Workers = None,
+    address: Address = None,
     retry: Annotated[
         bool, typer.Option("--retry", help="Also try unsolved radii again, and open ones after a change of budget.")
     ] = False,
@@ -38,17 +37,14 @@ def ensemble(
     Example:
       radii ensemble game.yaml --store game.db --workers 2
     """
-    from radii._check import choice
-    from radii.cli.pools import local, other
+    from radii.cli.pools import check_runner, local, other
     from radii.runners import Request
     from radii.store import open_store
     from radii.study.ensemble import EnsembleRun
     from radii.study.ensemble_file import planned_body, read_ensemble, resolved
     from radii.study.stop import Stop
 
-    choice(runner, "--runner", ("local", "ray", "serial"))
-    if address and runner != "ray":
-        raise InputError("--address: expected it only with --runner ray; add --runner ray or remove it")
+    check_runner(runner, {"--address": address})
     said = read_ensemble(study)
     settings = said.settings()
     sources, members, instances = resolved(said, study.resolve().parent, sometimes())

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from radii.cli.console import Whole, emit_json, note
-from radii.cli.options import DataOption, data_options
+from radii.cli.options import DataOption, Keep, Model, NormName, Root, Split, Verifier, data_options
 from radii.errors import InputError
 
 if TYPE_CHECKING:
@@ -109,7 +108,7 @@ def plan(
 
 @app.command()
 def run(
-    model: Annotated[str, typer.Argument(help="ONNX file, or zoo:NAME for a network that comes with radii.")],
+    model: Model,
     data: Annotated[str, typer.Option(help="Data set by name, or a file or folder.")],
     eps: Eps,
     error: Error = 0.05,
@@ -119,8 +118,8 @@ def run(
     one: One = False,
     among: Among = "all",
     target: Target = None,
-    root: Annotated[Path | None, typer.Option(help="Folder of the data set's files.")] = None,
-    split: Annotated[str | None, typer.Option(help="Split of the data set; test unless given.")] = None,
+    root: Root = None,
+    split: Split = None,
     option: DataOption = None,
     search: Annotated[str, typer.Option(help="direct (radii), one (this ε only) or attack.")] = "direct",
     inputs: Annotated[int | None, typer.Option(help="How many inputs, instead of --error.")] = None,
@@ -128,12 +127,12 @@ def run(
         bool, typer.Option("--sequential", help="Stop as soon as the interval is narrow enough.")
     ] = False,
     finite: Annotated[bool, typer.Option("--finite", help="Speak of the inputs of this data set alone.")] = False,
-    norm: Annotated[str, typer.Option(help="linf, l2 or l1.")] = "linf",
+    norm: NormName = "linf",
     seconds: Annotated[float, typer.Option(help="CPU seconds per input.")] = 60.0,
     tolerance: Annotated[str, typer.Option(help="The gap that counts as closed.")] = "0.002",
-    verifier: Annotated[str, typer.Option(help="See radii verifiers.")] = "native",
+    verifier: Verifier = "native",
     seed: Annotated[int, typer.Option(help="Seed of the draw and of the search.")] = 0,
-    store: Annotated[str | None, typer.Option(help="Keep results in this file or database, and use them.")] = None,
+    store: Keep = None,
     json: Json = False,
 ) -> int:
     """Draw a sample, measure it, and say what follows for unseen inputs.

@@ -1,8 +1,9 @@
-"""Texts of options into the values they mean; each raises one line that names the option."""
+"""Options of several commands, and texts as the values that they mean; what is wrong is one line with its name."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,10 +15,30 @@ if TYPE_CHECKING:
     from radii.data import Dataset
     from radii.problem import Property
 
+# The same option reads the same in every command.
+Model = Annotated[str, typer.Argument(help="ONNX file, or zoo:NAME for a network that comes with radii.")]
+Data = Annotated[str, typer.Option(help="Data set by name (see radii datasets), or a file or folder.")]
+Index = Annotated[str, typer.Option(help="Position in the split: 7, or 0:10, or 3,5,8.")]
+Root = Annotated[Path | None, typer.Option(help="Folder of the data set's files.")]
+Split = Annotated[str | None, typer.Option(help="Split of the data set; test unless given.")]
 DataOption = Annotated[
     list[str] | None,
     typer.Option("--option", help="How to read the data: scale=255, label=NAME, shape=1,28,28; may be repeated."),
 ]
+NormName = Annotated[str, typer.Option(help="linf, l2 or l1.")]
+Mean = Annotated[str | None, typer.Option(help="Preprocessing: mean, or one per channel: 0.49,0.48,0.45.")]
+Std = Annotated[str | None, typer.Option(help="Preprocessing: standard deviation, like --mean.")]
+Shape = Annotated[str | None, typer.Option(help="Shape of one input where the file leaves it open: 1,28,28.")]
+Ends = Annotated[str, typer.Option(help="Values inputs can take, LOW,HIGH or none.")]
+Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+Verifier = Annotated[str, typer.Option(help="See radii verifiers.")]
+Keep = Annotated[str | None, typer.Option(help="Keep results in this file or database, and use them.")]
+StudyStore = Annotated[
+    str | None, typer.Option(help="File or postgresql:// URL; STUDY.db beside STUDY.yaml unless given.")
+]
+RunnerName = Annotated[str, typer.Option(help="local, ray or serial.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Local worker processes; one per core unless given.")]
+Address = Annotated[str | None, typer.Option(help="Ray cluster: auto, HOST:PORT or ray://HOST:PORT.")]
 
 
 def property_of(text: str, target: int | None) -> Property:

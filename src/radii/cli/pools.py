@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from radii._check import byte_size, number
+from radii._check import byte_size, choice, number
 from radii.errors import InputError
 
 if TYPE_CHECKING:
     from radii.runners import Request, Runner
+
+
+def check_runner(name: str, ray_only: Mapping[str, Any]) -> None:
+    """Refuses a runner that does not exist, and options that only a Ray cluster has without one."""
+    choice(name, "--runner", ("local", "ray", "serial"))
+    for option, value in ray_only.items():
+        if value and name != "ray":
+            raise InputError(f"{option}: expected it only with --runner ray; add --runner ray or remove it")
 
 
 def local(workers: int | None) -> Runner:

@@ -9,7 +9,7 @@ import typer
 
 from radii._check import number
 from radii.cli.console import emit_json, fitted, note, partial, sometimes, stoppable, table
-from radii.cli.options import DataOption, data_options, positions
+from radii.cli.options import DataOption, NormName, Root, Seed, Split, data_options, positions
 from radii.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,15 +57,15 @@ def properties(
         typer.Option(help="What to measure; may be repeated. [classification, standard:10, lipschitz:10]"),
     ] = None,
     index: Annotated[str, typer.Option(help="Positions in the split: 0:10, or 3,5,8.")] = "0:10",
-    root: Annotated[Path | None, typer.Option(help="Folder of the data set's files.")] = None,
-    split: Annotated[str | None, typer.Option(help="Split of the data set; test unless given.")] = None,
+    root: Root = None,
+    split: Split = None,
     option: DataOption = None,
-    norm: Annotated[str, typer.Option(help="linf, l2 or l1.")] = "linf",
+    norm: NormName = "linf",
     seconds: Annotated[float, typer.Option(help="CPU seconds of the verifier for each input and property.")] = 10.0,
     samples: Annotated[int, typer.Option(help="Points drawn from each ball.")] = 100,
     by_class: Annotated[bool, typer.Option("--by-class", help="One row per class.")] = False,
     picture: Annotated[Path | None, typer.Option(help="Also draw the measures over ε into this file.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    seed: Seed = 0,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, one object per row.")] = False,
 ) -> int:
     """What robustness can mean, which definition to use when, and how far networks satisfy each.

@@ -8,7 +8,29 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from radii.cli.console import counted, note, partial, stoppable, table
-from radii.cli.options import DataOption, data_options, domain_of, grid_of, positions, preprocessing, property_of, sizes
+from radii.cli.options import (
+    Data,
+    DataOption,
+    Ends,
+    Index,
+    Keep,
+    Mean,
+    Model,
+    NormName,
+    Root,
+    Seed,
+    Shape,
+    Split,
+    Std,
+    Verifier,
+    data_options,
+    domain_of,
+    grid_of,
+    positions,
+    preprocessing,
+    property_of,
+    sizes,
+)
 from radii.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,31 +41,29 @@ _SHOWN = ("index", "label", "prediction", "target", "lower", "upper", "status", 
 
 
 def radius(
-    model: Annotated[str, typer.Argument(help="ONNX file, or zoo:NAME for a network that comes with radii.")],
-    data: Annotated[str, typer.Option(help="Data set by name (see radii datasets), or a file or folder.")],
-    index: Annotated[str, typer.Option(help="Position in the split: 7, or 0:10, or 3,5,8.")] = "0",
-    root: Annotated[Path | None, typer.Option(help="Folder of the data set's files.")] = None,
-    split: Annotated[str | None, typer.Option(help="Split of the data set; test unless given.")] = None,
+    model: Model,
+    data: Data,
+    index: Index = "0",
+    root: Root = None,
+    split: Split = None,
     option: DataOption = None,
     target: Annotated[int | None, typer.Option(help="Only this class counts as a change of mind.")] = None,
-    norm: Annotated[str, typer.Option(help="linf, l2 or l1.")] = "linf",
+    norm: NormName = "linf",
     property: Annotated[
         str, typer.Option(help="classification, strong:eta=0.5, standard:delta=10, … (see docs/nouns/property.md).")
     ] = "classification",
     seconds: Annotated[float, typer.Option(help="CPU seconds for each input.")] = 60.0,
     tolerance: Annotated[str, typer.Option(help="The gap that counts as closed, such as 0.002 or 1/255.")] = "0.002",
-    verifier: Annotated[str, typer.Option(help="See radii verifiers.")] = "native",
+    verifier: Verifier = "native",
     grid: Annotated[
         str | None, typer.Option(help="Ask about START:STOP:STEP by binary search instead of measuring.")
     ] = None,
-    mean: Annotated[str | None, typer.Option(help="Preprocessing: mean, or one per channel: 0.49,0.48,0.45.")] = None,
-    std: Annotated[str | None, typer.Option(help="Preprocessing: standard deviation, like --mean.")] = None,
-    input_shape: Annotated[
-        str | None, typer.Option(help="Shape of one input where the file leaves it open: 1,28,28.")
-    ] = None,
-    domain: Annotated[str, typer.Option(help="Values inputs can take, LOW,HIGH or none.")] = "0,1",
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
-    store: Annotated[str | None, typer.Option(help="Keep results in this file or database, and use them.")] = None,
+    mean: Mean = None,
+    std: Std = None,
+    input_shape: Shape = None,
+    domain: Ends = "0,1",
+    seed: Seed = 0,
+    store: Keep = None,
     evidence: Annotated[
         Path | None, typer.Option(help="Write evidence for radii check: a file, or a folder for several inputs.")
     ] = None,

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from radii._check import number
 from radii.cli.console import counted, emit_json, note, partial, stoppable, table
-from radii.cli.options import DataOption, data_options, domain_of, positions, preprocessing, sizes
+from radii.cli.options import (
+    Data,
+    DataOption,
+    Ends,
+    Index,
+    Mean,
+    Model,
+    NormName,
+    Root,
+    Seed,
+    Shape,
+    Split,
+    Std,
+    data_options,
+    domain_of,
+    positions,
+    preprocessing,
+    sizes,
+)
 
 if TYPE_CHECKING:
     from radii.problem import Instance, Property, Reach
@@ -18,10 +35,10 @@ _SHOWN = ("index", "label", "prediction", "witnessed", "proven", "gap", "status"
 
 
 def reach(
-    model: Annotated[str, typer.Argument(help="ONNX file, or zoo:NAME for a network that comes with radii.")],
-    data: Annotated[str, typer.Option(help="Data set by name (see radii datasets), or a file or folder.")],
+    model: Model,
+    data: Data,
     eps: Annotated[str, typer.Option(help="Size of the ball, such as 0.02 or 8/255.")],
-    index: Annotated[str, typer.Option(help="Position in the split: 7, or 0:10, or 3,5,8.")] = "0",
+    index: Index = "0",
     property: Annotated[
         str,
         typer.Option(
@@ -29,21 +46,19 @@ def reach(
             "probability; strong: least output of the label; strong:on=probability: its least probability."
         ),
     ] = "standard",
-    root: Annotated[Path | None, typer.Option(help="Folder of the data set's files.")] = None,
-    split: Annotated[str | None, typer.Option(help="Split of the data set; test unless given.")] = None,
+    root: Root = None,
+    split: Split = None,
     option: DataOption = None,
-    norm: Annotated[str, typer.Option(help="linf, l2 or l1.")] = "linf",
+    norm: NormName = "linf",
     seconds: Annotated[float, typer.Option(help="CPU seconds for each input.")] = 60.0,
     tolerance: Annotated[
         str, typer.Option(help="The gap that counts as closed, as a share of what is proven.")
     ] = "0.02",
-    mean: Annotated[str | None, typer.Option(help="Preprocessing: mean, or one per channel: 0.49,0.48,0.45.")] = None,
-    std: Annotated[str | None, typer.Option(help="Preprocessing: standard deviation, like --mean.")] = None,
-    input_shape: Annotated[
-        str | None, typer.Option(help="Shape of one input where the file leaves it open: 1,28,28.")
-    ] = None,
-    domain: Annotated[str, typer.Option(help="Values inputs can take, LOW,HIGH or none.")] = "0,1",
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    mean: Mean = None,
+    std: Std = None,
+    input_shape: Shape = None,
+    domain: Ends = "0,1",
+    seed: Seed = 0,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, one object per input.")] = False,
 ) -> int:
     """How far can the outputs move while the input moves by at most ε?

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from radii.cli.console import PARTIAL, counted, note, sometimes, table
-from radii.errors import InputError, RunnerError, StoreError
+from radii.cli.options import Address, RunnerName, StudyStore, Workers
+from radii.errors import RunnerError, StoreError
 
 if TYPE_CHECKING:
     from radii.runners import Runner
@@ -25,17 +26,15 @@ if TYPE_CHECKING:
 
 def run(
     study: Annotated[Path, typer.Argument(help="Study file (YAML), see docs/study.md.")],
-    store: Annotated[
-        str | None, typer.Option(help="File or postgresql:// URL; STUDY.db beside STUDY.yaml unless given.")
-    ] = None,
-    runner: Annotated[str, typer.Option(help="local, ray or serial.")] = "local",
-    workers: Annotated[int | None, typer.Option(min=1, help="Local worker processes; one a core unless given.")] = None,
-    address: Annotated[str | None, typer.Option(help="Ray cluster: auto, HOST:PORT or ray://HOST:PORT.")] = None,
+    store: StudyStore = None,
+    runner: RunnerName = "local",
+    workers: Workers = None,
+    address: Address = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
     retry: Annotated[
         bool, typer.Option("--retry", help="Also try unsolved units again, and open ones after a change of budget.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="One JSON event a line on stdout.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="One JSON event per line on stdout.")] = False,
     request: Annotated[
         list[str] | None,
         typer.Option(help="Ray: what a task occupies, such as cpus=2, gpus=0.25, memory=4GiB; may be repeated."),
@@ -47,14 +46,10 @@ def run(
     Example:
       radii run study.yaml --store study.db --workers 4
     """
-    from radii._check import choice
-    from radii.cli.pools import local, other, requested
+    from radii.cli.pools import check_runner, local, other, requested
     from radii.study.file import read_study
 
-    choice(runner, "--runner", ("local", "ray", "serial"))
-    for option, value in (("--address", address), ("--request", request)):
-        if value and runner != "ray":
-            raise InputError(f"{option}: expected it only with --runner ray; add --runner ray or remove it")
+    check_runner(runner, {"--address": address, "--request": request})
     occupies = requested(request or [])
     where = store or str(study.with_suffix(".db"))
     said = read_study(study)  # before anything heavy is loaded

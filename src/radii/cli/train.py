@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from radii._check import choice
 from radii.cli.console import emit_json, note, table
+from radii.cli.options import Root
 from radii.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def train(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Folder of the run's files; the recipe's name unless given.")
     ] = None,
-    root: Annotated[Path | None, typer.Option(help="Folder of the data set's files.")] = None,
+    root: Root = None,
     epochs: Annotated[int | None, typer.Option(help="Epochs instead of the recipe's.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed instead of the recipe's.")] = None,
     certify: Annotated[
@@ -62,6 +62,7 @@ def train(
     if recipe is None:
         raise InputError("recipe: expected a YAML file or a name that --list shows, got none")
     import radii
+    from radii.cli.pools import check_runner
     from radii.cli.train_many import measure_options, search_recipes, train_grid
     from radii.train.recipe import read_recipe
 
@@ -85,9 +86,9 @@ def train(
             if search is not None:
                 search_recipes(read, search, folder, json)
                 return 0
-            known = choice(runner, "runner", ("local", "serial", "ray"))
+            check_runner(runner, {"--address": address})
             asked = measure_options(measure, inputs, seconds, read.seed)
-            return train_grid(read, folder, (workers, known, address), asked, json)
+            return train_grid(read, folder, (workers, runner, address), asked, json)
         except KeyboardInterrupt:
             note(f"radii: partial: stopped; the same command goes on: what is in {folder} is kept")
             return 3

@@ -14,6 +14,7 @@ import typer
 
 from radii.cli.console import note, writable
 from radii.cli.deadline import Deadline
+from radii.cli.options import Verifier
 from radii.errors import FormatError, InputError
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def verify(
     query: Annotated[Path, typer.Argument(help="VNN-LIB file, 1.0 or 2.x, plain or gzipped.")],
     network: Annotated[list[str], typer.Option(help="NAME=MODEL.onnx; NAME is the one the file declares.")],
     timeout: Annotated[float, typer.Option(help="Seconds of wall-clock time, loading included.")] = 3600.0,
-    verifier: Annotated[str, typer.Option(help="See radii verifiers.")] = "native",
+    verifier: Verifier = "native",
     form: Annotated[Form, typer.Option(help="How a counterexample is printed.")] = Form.ASSIGNMENT,
     serialise: Annotated[
         Path | None, typer.Option("--serialise-assignments", help="Write a counterexample to this folder instead.")

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from radii._check import choice, epsilon
 from radii.errors import InputError
 from radii.report.content import Content, Part, Series, gather, named, natural
 from radii.report.distribution import Distribution
-from radii.stats._arrays import level
 from radii.store import QUESTION, Store
 
 if TYPE_CHECKING:
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
 
     from radii.data import Dataset
 
-ENDINGS = {".html": "html", ".md": "md", ".pdf": "pdf", ".tex": "latex-tables"}
 ORIGIN = "Made from arrays, not from a store: networks, data, proofs and hardware are not known here."
 
 
@@ -37,15 +34,9 @@ def write_report(
     data: Dataset | Sequence[Dataset] = (),
 ) -> Path:
     """Write the report in the format of the file's ending and give its path back."""
-    from radii.report import documents
-    from radii.report.page import Options
+    from radii.report.documents import write_checked
 
-    level(confidence)
-    target = Path(path)
-    choice(target.suffix, "report file: ending", ENDINGS)
-    sets = tuple(data) if isinstance(data, (list, tuple)) else (data,)
-    options = Options(eps=None if eps is None else epsilon(eps), confidence=confidence, data=sets)
-    return documents.write(content_of(dists, title), target, ENDINGS[target.suffix], options)
+    return write_checked(path, lambda: content_of(dists, title), eps=eps, confidence=confidence, data=data)
 
 
 def content_of(dists: Sequence[Distribution], title: str = "Robustness report") -> Content:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from radii._check import choice, epsilon
 from radii.errors import InputError
 from radii.report import tables
 from radii.report.content import Content
@@ -14,6 +17,12 @@ from radii.report.pdf_pages import plates
 from radii.report.reach_section import section_tables
 from radii.report.stats_tables import view
 from radii.report.tables import Table
+from radii.stats._arrays import level
+
+if TYPE_CHECKING:
+    from radii.data import Dataset
+
+ENDINGS = {".html": "html", ".md": "md", ".pdf": "pdf", ".tex": "latex-tables"}
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -101,6 +110,23 @@ def write(content: Content, path: str | Path, kind: str, options: Options | None
     except OSError as error:
         raise InputError(f"{path}: expected a file that can be written, got {error.strerror or error}") from None
     return Path(path)
+
+
+def write_checked(
+    path: str | Path,
+    content: Callable[[], Content],
+    *,
+    eps: Any = None,
+    confidence: float = 0.95,
+    data: Dataset | Sequence[Dataset] = (),
+) -> Path:
+    """Write a report in the format of the file's ending; what is asked is checked before `content` is gathered."""
+    level(confidence)
+    target = Path(path)
+    choice(target.suffix, "report file: ending", ENDINGS)
+    sets = tuple(data) if isinstance(data, (list, tuple)) else (data,)
+    options = Options(eps=None if eps is None else epsilon(eps), confidence=confidence, data=sets)
+    return write(content(), target, ENDINGS[target.suffix], options)
 
 
 def _pictures(content: Content, path: Path) -> str:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from radii._check import choice
 from radii.errors import InputError
 from radii.report.content import Content, Part, gather, opened
 from radii.report.png import Originals, Shown, shown
@@ -20,7 +19,6 @@ from radii.report.reach_distribution import ReachDistribution
 from radii.report.reach_series import ReachSeries, reach_tables, sections
 from radii.report.style import new_figure
 from radii.report.tables import Table
-from radii.stats._arrays import level
 from radii.store import Store
 
 if TYPE_CHECKING:
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     from radii.data import Dataset
 
 MOVED = 6  # most-moved inputs that each network shows
-ENDINGS = {".html": "html", ".md": "md", ".pdf": "pdf", ".tex": "latex-tables"}
 
 
 @dataclass(frozen=True)
@@ -90,15 +87,9 @@ def write_report(
     data: Dataset | Sequence[Dataset] = (),
 ) -> Path:
     """Write the report in the format of the file's ending and give its path back."""
-    from radii.report import documents
-    from radii.report.page import Options
+    from radii.report.documents import write_checked
 
-    level(confidence)
-    target = Path(path)
-    choice(target.suffix, "report file: ending", ENDINGS)
-    sets = tuple(data) if isinstance(data, (list, tuple)) else (data,)
-    options = Options(confidence=confidence, data=sets)
-    return documents.write(content_of(dists, title), target, ENDINGS[target.suffix], options)
+    return write_checked(path, lambda: content_of(dists, title), confidence=confidence, data=data)
 
 
 def content_of(dists: Sequence[ReachDistribution], title: str = "Robustness report") -> Content:

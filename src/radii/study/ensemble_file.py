@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from radii._check import SEEDS, number
 from radii._check import epsilon as check_epsilon
+from radii._parts import Part, parsed
 from radii._yaml import read_yaml
 from radii.decide import Budget
 from radii.ensembles.encoded import Form
@@ -22,12 +23,10 @@ from radii.study.file import (
     BudgetPart,
     ClassifierPart,
     DataPart,
-    Part,
     SearchPart,
     as_method,
     as_path,
     as_source,
-    parsed,
 )
 from radii.study.patterns import Tell
 from radii.study.settings import RadiusSettings

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from radii._check import SEEDS, brief, byte_size, nearest, number
+from radii._check import SEEDS, brief, byte_size, number
+from radii._parts import Part, parsed
 from radii._yaml import read_yaml
 from radii.errors import InputError
 from radii.problem import Property
@@ -65,26 +66,6 @@ def _measures(value: Any) -> list[float | None]:
     if not found:
         raise InputError("measure: expected radius or {reach: ε}, got an empty list")
     return list(dict.fromkeys(found))
-
-
-class Part(BaseModel):
-    """A part of a study file; a key that it does not know is refused with the nearest one."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    where: ClassVar[str] = "study"
-
-    @model_validator(mode="before")
-    @classmethod
-    def _known(cls, value: Any) -> Any:
-        if isinstance(value, Mapping):
-            for key in value:
-                if key not in cls.model_fields:
-                    known = tuple(cls.model_fields)
-                    hint = nearest(str(key), known)
-                    raise InputError(
-                        f"{cls.where}: expected keys among {', '.join(known)}, got {brief(str(key))}{hint}"
-                    )
-        return value
 
 
 class ClassifierPart(Part):
@@ -237,26 +218,3 @@ def read_study(path: str | Path) -> StudyFile:
 def parse_study(body: Mapping[str, Any], where: str = "study", name: str = "study") -> StudyFile:
     """The study that a mapping says; `name` is used when it gives none."""
     return parsed(StudyFile, body, where, name)
-
-
-File = TypeVar("File", bound=Part)
-
-
-def parsed(kind: type[File], body: Mapping[str, Any], where: str, name: str) -> File:
-    """What a mapping says, as a file of a kind; what is wrong is said in one line that begins with `where`."""
-    try:
-        return kind.model_validate({"name": name, **body})
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(piece) for piece in first["loc"] if not str(piece).startswith("function-"))
-        got = "nothing" if first["type"] == "missing" else brief(first["input"])
-        raise InputError(f"{where}: {place}: {_said(first)}, got {got}") from None
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
-
-
-def _said(first: Any) -> str:
-    if first["type"] == "missing":
-        return "expected a value"
-    text = str(first["msg"])
-    return "expected " + text.removeprefix("Input should be ")[:1].lower() + text.removeprefix("Input should be ")[1:]

@@ -7,9 +7,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from radii._check import SEEDS, brief, nearest, number
+from radii._check import SEEDS, nearest, number
+from radii._parts import Part, parsed
 from radii._yaml import read_yaml
 from radii.errors import InputError
 
@@ -26,27 +27,7 @@ def _mapping(key: str) -> BeforeValidator:
     return BeforeValidator(lambda value: {key: value} if isinstance(value, str) else value)
 
 
-class _Part(BaseModel):
-    """A part of a recipe; a key that it does not know is refused with the nearest one."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    where: ClassVar[str] = "recipe"
-
-    @model_validator(mode="before")
-    @classmethod
-    def _known(cls, value: Any) -> Any:
-        if isinstance(value, Mapping):
-            for key in value:
-                if key not in cls.model_fields:
-                    known = tuple(cls.model_fields)
-                    hint = nearest(str(key), known)
-                    raise InputError(
-                        f"{cls.where}: expected keys among {', '.join(known)}, got {brief(str(key))}{hint}"
-                    )
-        return value
-
-
-class ArchitecturePart(_Part):
+class ArchitecturePart(Part):
     """A name such as convSmall, dense:256x2 or cnn7:8, and what is put into it."""
 
     where: ClassVar[str] = "architecture"
@@ -55,7 +36,7 @@ class ArchitecturePart(_Part):
     initialisation: Literal["torch", "ibp"] = "torch"
 
 
-class DataPart(_Part):
+class DataPart(Part):
     """The data set; `classes` keeps some, numbered anew; `validation` is the share of training inputs held out."""
 
     where: ClassVar[str] = "data"
@@ -67,7 +48,7 @@ class DataPart(_Part):
     options: dict[str, Any] = Field(default_factory=dict)
 
 
-class OptimiserPart(_Part):
+class OptimiserPart(Part):
     """Gradient descent: `clip` is the largest norm of a step's gradient, `l1` the weight of all weights' sizes."""
 
     where: ClassVar[str] = "optimiser"
@@ -79,7 +60,7 @@ class OptimiserPart(_Part):
     clip: Annotated[float | None, _above("clip")] = None
 
 
-class SchedulePart(_Part):
+class SchedulePart(Part):
     """How the learning rate falls, and over which epochs ε grows from 0 to its full size.
 
     `at` multiplies the rate by `factor` at these epochs, `every` does so every so many; "cosine" lets it fall to 0.
@@ -101,7 +82,7 @@ class SchedulePart(_Part):
         return self
 
 
-class EvaluationPart(_Part):
+class EvaluationPart(Part):
     """What is measured after each epoch, on held-out inputs, and at which ε (the method's own unless given)."""
 
     where: ClassVar[str] = "evaluation"
@@ -110,7 +91,7 @@ class EvaluationPart(_Part):
     steps: int = Field(default=20, ge=1)
 
 
-class BalancePart(_Part):
+class BalancePart(Part):
     """Weights and sizes of ε per class, from the robust errors of the last epoch (see `docs/training.md`)."""
 
     where: ClassVar[str] = "balance"
@@ -131,7 +112,7 @@ class BalancePart(_Part):
         return self
 
 
-class PrunePart(_Part):
+class PrunePart(Part):
     """Iterative magnitude pruning: `share` of the weights end at 0, in so many iterations of pruning and training."""
 
     where: ClassVar[str] = "prune"
@@ -141,7 +122,7 @@ class PrunePart(_Part):
     scope: Literal["global", "layer"] = "global"
 
 
-class BayesPart(_Part):
+class BayesPart(Part):
     """Draws from the posterior of the weights by Hamiltonian Monte Carlo, and the predictor that they make up.
 
     Each chain starts where `epochs` of plain training end; `networks` of all draws, evenly spread, are averaged.
@@ -168,9 +149,10 @@ class BayesPart(_Part):
         return self
 
 
-class Recipe(_Part):
+class Recipe(Part):
     """A whole run: architecture × data × method × optimiser × schedule × seed."""
 
+    where: ClassVar[str] = "recipe"
     name: str = Field(min_length=1, pattern=r"^[^/\\]+$")
     about: str = ""
     architecture: Annotated[ArchitecturePart, _mapping("name")]
@@ -229,18 +211,12 @@ def parse_recipe(body: Mapping[str, Any], where: str = "recipe", name: str = "ne
     """The recipe that a mapping says; `name` is used when it gives none."""
     from radii.train.methods.base import make
 
+    found = parsed(Recipe, body, where, name)
     try:
-        found = Recipe.model_validate({"name": name, **body})
         make(found.method)
-        return found
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(piece) for piece in first["loc"] if not str(piece).startswith("function-"))
-        got = "nothing" if first["type"] == "missing" else brief(first["input"])
-        text = "a value" if first["type"] == "missing" else str(first["msg"]).removeprefix("Input should be ")
-        raise InputError(f"{where}: {place}: expected {text[:1].lower()}{text[1:]}, got {got}") from None
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
+    return found
 
 
 def shipped() -> list[str]:
