@@ -51,6 +51,8 @@ def test_what_is_stored_is_not_searched_again(study: Path, capsys: pytest.Captur
         ("classifiers: [{path: left.onnx, domain: null}]", "expected 2 to 16 classifiers, got 1"),
         ("classifiers: [left.onnx, {path: left.onnx, name: again}]", "the same one twice"),
         ("classifiers: [left.onnx, {path: right.onnx, domain: null}]", "same domain"),
+        ("classifiers: [left.onnx, {combine: vote, members: [left.onnx, right.onnx]}]", "got a combination"),
+        ("classifiers: [left.onnx, {combine: mean, members: [absent.onnx, right.onnx]}]", "got a combination"),
     ],
 )
 def test_bad_files_are_refused_in_one_line(
@@ -81,6 +83,30 @@ def test_members_must_fit_together() -> None:
         radii.ensemble([a, b], (np.zeros((0, 2), np.float32), []))
     with pytest.raises(InputError, match="alpha"):
         radii.ensemble([a, b], x, epsilons=0).radius(0)
+
+
+def test_a_vote_is_no_member() -> None:
+    """It has no network of its own; the mean of logits is one, and may be a member."""
+    a, b = linear([[1, 0], [0, 1]], [0, 0], "a"), linear([[1, 0], [0, 2]], [0, 0], "b")
+    x = (np.array([[1, 0]], np.float32), [0])
+    vote = radii.combine([a, b], how="vote")
+    for ask in (lambda: radii.ensemble([a, vote], x), lambda: radii.combine([a, vote], how="vote")):
+        with pytest.raises(InputError, match=r"expected networks as members, got a vote \(vote\(a,b\)\)"):
+            ask()
+    assert radii.ensemble([a, radii.combine([a, b])], x, epsilons=0).value(0) == (0.0, 0.0)
+
+
+def test_preprocessing_may_differ(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """ε counts inputs before it: the same file, scaled in one member, errs to the left of −1.5 and of −2.5."""
+    scaled = "{path: left.onnx, domain: null, name: scaled, preprocessing: {mean: 0.5, std: 2}}"
+    kept = study.read_text().replace("{path: right.onnx, domain: null}", scaled).replace("[0, 1, 2]", "[1, 2, 3]")
+    study.write_text(kept)
+    assert run(["ensemble", str(study), "--runner", "serial", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["value"] for row in rows] == [[0.0, 0.0], [0.0, 0.0], [1.0, 1.0]]
+    assert rows[1]["best_single"] == {"classifier": "scaled", "loss": 0.0}
+    assert rows[1]["mix"] == [0.0, 1.0]
+    assert run(["check", str(study.with_suffix(".db"))]) == 0
 
 
 def test_a_member_that_is_wrong_has_loss_one() -> None:

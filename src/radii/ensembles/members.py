@@ -33,6 +33,8 @@ def check_members(members: Sequence[Classifier]) -> tuple[Classifier, ...]:
             twice = repr(one.name) if seen[one.fingerprint] == one.name else f"{seen[one.fingerprint]!r} = {one.name!r}"
             raise InputError(f"ensemble: expected different classifiers, got the same one twice ({twice})")
         seen[one.fingerprint] = one.name
+        if not one.onnx_bytes:
+            raise InputError(f"ensemble: expected networks as members, got a vote ({one.name}); give its members")
         if one.classes != first.classes:
             raise InputError(
                 f"ensemble: expected classifiers of the same classes, got {first.classes} ({first.name}) "

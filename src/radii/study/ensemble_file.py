@@ -113,13 +113,13 @@ def resolved(
     said: EnsembleFile, base: Path, tell: Tell | None = None
 ) -> tuple[tuple[Source, ...], tuple[Classifier, ...], tuple[Instance, ...]]:
     """The members with how to load them again, and the inputs; nothing is computed yet."""
+    if any(part.combine for part in said.classifiers):
+        raise InputError("ensemble: expected networks from files as members, got a combination; name its members")
     found = [
         (source, one)
         for source, one in classifiers(said.classifiers, base, tell, twice=True)
         if isinstance(source, Source)
     ]
-    if any(part.combine for part in said.classifiers):
-        raise InputError("ensemble: expected networks from files as members, got a combination; name its members")
     members = check_members([classifier for _, classifier in found])
     data = inputs(settled(said.data, base), said.seed)
     for one in members:
