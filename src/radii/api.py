@@ -27,6 +27,7 @@ from radii.models.classifier import Classifier
 from radii.models.load import load_classifier as load_classifier
 from radii.problem import Instance, Norm, Property, Radius, Reach
 from radii.problem.property import known_property, measured
+from radii.problem.tolerance import share_of
 from radii.report.distribution import Distribution
 from radii.report.gathering import gathered, gathered_reaches
 from radii.report.reach_distribution import ReachDistribution
@@ -50,7 +51,7 @@ def radius(net: Any, x: Any, y: int | None = None, **options: Unpack[Options]) -
 
     Properties without a label (standard, Lipschitz, probability change, rows) need no y.
     Options: `target` (only this class counts), `property`, `norm` ("linf", "l2", "l1"), `seconds` of CPU time,
-    `memory`, `nodes`, `tolerance`, `limit` (the largest ε of interest), `verifier`, `seed`.
+    `memory`, `nodes`, `tolerance` (0.002, "5%" of the upper end), `limit` (the largest ε), `verifier`, `seed`.
     """
     classifier = load_classifier(net)
     values = np.asarray(x, dtype=np.float32)
@@ -73,7 +74,7 @@ def reach(
     norm: str = "linf",
     seconds: float | None = 60.0,
     nodes: int | None = None,
-    tolerance: float = 0.02,
+    tolerance: float | str = 0.02,
     seed: int = 0,
 ) -> Reach:
     """How far inputs within ε of x can move the outputs: an interval with its witness and its proof.
@@ -95,7 +96,7 @@ def reach(
     classifier.check_inputs(values, None if y is None else [y])
     instance = Instance(values.reshape(classifier.input_shape), 0 if y is None else y)
     budget = Budget(seconds=seconds, nodes=nodes)
-    return next(reaches(classifier, [instance], asked, Norm.of(norm), epsilon, budget, tolerance, seed))
+    return next(reaches(classifier, [instance], asked, Norm.of(norm), epsilon, budget, share_of(tolerance), seed))
 
 
 def reaches(

@@ -20,7 +20,19 @@ from radii._torch import torch
 from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.models.graph import AFFINE
-from radii.problem import Answer, Instance, Norm, OutputSpec, Property, Query, Radius, Reach, SpecQuery, Witness
+from radii.problem import (
+    Answer,
+    Instance,
+    Norm,
+    OutputSpec,
+    Property,
+    Query,
+    Radius,
+    Reach,
+    SpecQuery,
+    Tolerance,
+    Witness,
+)
 from radii.problem.quantity import softmax
 
 
@@ -142,11 +154,14 @@ class Measurer(Protocol):
         norm: Norm,
         budget: Budget,
         *,
-        tolerance: float,
+        tolerance: Tolerance,
         limit: float | None = None,
         progress: Callable[[int, Radius], None] | None = None,
     ) -> list[Radius]:
-        """One radius per instance, in order; `progress` is called with the position of each as it ends."""
+        """One radius per instance, in order; `progress` is called with the position of each as it ends.
+
+        `tolerance` is a number of ε or `Percent` of the upper end; `closing_gap` gives the gap it means.
+        """
         ...
 
 

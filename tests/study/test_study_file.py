@@ -36,6 +36,7 @@ def test_a_budget_of_nodes_has_no_clock() -> None:
         ({"data": {"sorce": "mnist"}}, "did you mean 'source'?"),
         ({"data": {"source": "mnist", "only": "wrong"}}, "'correct' or 'all'"),
         ({"search": {"method": "direct", "tolerence": 1}}, "did you mean 'tolerance'?"),
+        ({"search": {"method": "direct", "tolerance": "150%"}}, "search tolerance: expected a number above 0, or per"),
         ({"search": {"method": "direct", "grid": {"start": 0}}}, "expected no grid"),
         ({"search": {"method": "kbinary"}}, "expected a grid"),
         ({"property": {"kind": "strong"}}, "expected eta"),

@@ -129,7 +129,9 @@ def run(
     finite: Annotated[bool, typer.Option("--finite", help="Speak of the inputs of this data set alone.")] = False,
     norm: NormName = "linf",
     seconds: Annotated[float, typer.Option(help="CPU seconds per input.")] = 60.0,
-    tolerance: Annotated[str, typer.Option(help="The gap that counts as closed.")] = "0.002",
+    tolerance: Annotated[
+        str, typer.Option(help="The gap that counts as closed: 0.002, or 5% of the upper end.")
+    ] = "0.002",
     verifier: Verifier = "native",
     seed: Annotated[int, typer.Option(help="Seed of the draw and of the search.")] = 0,
     store: Keep = None,

@@ -53,7 +53,9 @@ def radius(
         str, typer.Option(help="classification, strong:eta=0.5, standard:delta=10, … (see docs/nouns/property.md).")
     ] = "classification",
     seconds: Annotated[float, typer.Option(help="CPU seconds for each input.")] = 60.0,
-    tolerance: Annotated[str, typer.Option(help="The gap that counts as closed, such as 0.002 or 1/255.")] = "0.002",
+    tolerance: Annotated[
+        str, typer.Option(help="The gap that counts as closed, such as 0.002, 1/255, or 5% of the upper end.")
+    ] = "0.002",
     verifier: Verifier = "native",
     grid: Annotated[
         str | None, typer.Option(help="Ask about START:STOP:STEP by binary search instead of measuring.")

@@ -52,7 +52,7 @@ def reach(
     norm: NormName = "linf",
     seconds: Annotated[float, typer.Option(help="CPU seconds for each input.")] = 60.0,
     tolerance: Annotated[
-        str, typer.Option(help="The gap that counts as closed, as a share of what is proven.")
+        str, typer.Option(help="The gap that counts as closed, as a share of what is proven: 0.02 or 2%.")
     ] = "0.02",
     mean: Mean = None,
     std: Std = None,
@@ -72,9 +72,10 @@ def reach(
     from radii.decide import Budget
     from radii.problem import Norm
     from radii.problem.property import measured
+    from radii.problem.tolerance import share_of
 
     asked, size, ball = measured(property, "--property"), number(eps, "--eps", low=0.0, strict=True), Norm.of(norm)
-    share, budget = number(tolerance, "--tolerance", low=0.0, strict=True), Budget(seconds=seconds)
+    share, budget = share_of(tolerance, "--tolerance"), Budget(seconds=seconds)
     shape = None if input_shape is None else sizes(input_shape, "--input-shape")
     net = api.load_classifier(
         model, preprocessing=preprocessing(mean, std), domain=domain_of(domain), input_shape=shape

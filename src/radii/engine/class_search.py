@@ -14,7 +14,7 @@ from radii.engine.radius_search import RadiusSearch
 from radii.engine.tuning import DEFAULT, Tuning
 from radii.errors import InputError
 from radii.models.classifier import Classifier
-from radii.problem import Classification, Instance, Norm, Property, Query, Witness
+from radii.problem import Classification, Instance, Norm, Property, Query, Tolerance, Witness
 
 
 class ClassSearch:
@@ -34,7 +34,7 @@ class ClassSearch:
         self._rounds = 0
         self.best: Witness | None = state if isinstance(state, Witness) else None
 
-    def search(self, meter: Meter, tolerance: float, limit: float | None, deployed: bool) -> RadiusSearch:
+    def search(self, meter: Meter, tolerance: Tolerance, limit: float | None, deployed: bool) -> RadiusSearch:
         """The search of this instance's radius from what the attack found."""
         upper = None if self.best is None else self.best.distance
         if limit is None and upper is None:

@@ -20,7 +20,8 @@ from radii.bounds.rounding import UP, gamma, proving
 from radii.engine.output_rows import OutputRows, lowered_outputs
 from radii.engine.reach import ReachSearch
 from radii.models.graph import Graph
-from radii.problem import Reason
+from radii.problem import Reason, Tolerance
+from radii.problem.tolerance import closing_gap
 
 KINK = "a neuron is at its kink at the input itself, so no ball around it is affine"
 CURVED = "a network with curved activations is affine nowhere: no slope is proven"
@@ -103,7 +104,7 @@ class SlopeSearch(ReachSearch):
             half.nodes = int(self.tuning.shells.half_nodes * piece.nodes)
             self.shells.append(half)
 
-    def radius(self, constant: float, tolerance: float, below: Callable[[], float]) -> float:
+    def radius(self, constant: float, tolerance: Tolerance, below: Callable[[], float]) -> float:
         """The largest radius up to which no slope reaches a constant: shells are proven from the centre outwards.
 
         `below` is the largest radius worth proving; it shrinks when a nearer violation is met.
@@ -116,12 +117,12 @@ class SlopeSearch(ReachSearch):
             growth = rule.growth
             while lower < top and self.meter.over is None:
                 outer = min(lower * growth, top)
-                thin = outer <= rule.thin * lower or outer - lower <= tolerance
+                thin = outer <= rule.thin * lower or outer - lower <= closing_gap(tolerance, outer)
                 if self._shell(constant, lower, outer, 1.0 - self.meter.share, None if thin else rule.nodes):
                     lower, growth = outer, min(rule.growth, growth * growth)
                     continue
                 top = below()
-                if outer - lower <= self.tuning.goals.finest * tolerance:
+                if outer - lower <= self.tuning.goals.finest * closing_gap(tolerance, outer):
                     break
                 growth = math.sqrt(growth) if outer == lower * growth else math.sqrt(outer / lower)
             self.stopped = self.meter.over

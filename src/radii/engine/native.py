@@ -38,9 +38,11 @@ from radii.problem import (
     Reach,
     Reason,
     SpecQuery,
+    Tolerance,
     Witness,
 )
 from radii.problem.radius import Cost
+from radii.problem.tolerance import tolerance_of
 
 ARITHMETICS = ("real", "float32")
 
@@ -95,12 +97,12 @@ class Native:
         norm: Norm,
         budget: Budget,
         *,
-        tolerance: float,
+        tolerance: Tolerance,
         limit: float | None = None,
         progress: Callable[[int, Radius], None] | None = None,
     ) -> list[Radius]:
         """One radius per instance; the attack runs on all of them at once and its cost is shared out."""
-        number(tolerance, "tolerance", low=0.0, strict=True)
+        tolerance_of(tolerance)
         if limit is not None:
             number(limit, "limit", low=0.0, strict=True)
         self._refuse(classifier)
@@ -216,7 +218,7 @@ class Native:
         return Answer.unknown(search.stopped or Reason.TIME, detail, **cost)
 
     def _one(
-        self, one: ClassSearch, budget: Budget, spent: tuple[float, float], tolerance: float, limit: float | None
+        self, one: ClassSearch, budget: Budget, spent: tuple[float, float], tolerance: Tolerance, limit: float | None
     ) -> Radius:
         """The radius of one instance; `spent` are the CPU and wall seconds that the attack took of it."""
         clock = Clock()

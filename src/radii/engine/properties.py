@@ -23,8 +23,9 @@ from radii.engine.property_search import PropertySearch
 from radii.engine.radius_search import RadiusSearch
 from radii.engine.tuning import DEFAULT, Tuning
 from radii.models.classifier import Classifier
-from radii.problem import Answer, Instance, Norm, Proof, Property, Query, Radius, Reach, Reason, Witness
+from radii.problem import Answer, Instance, Norm, Proof, Property, Query, Radius, Reach, Reason, Tolerance, Witness
 from radii.problem.radius import Cost
+from radii.problem.tolerance import closing_gap
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def measure(
     norm: Norm,
     budget: Budget,
     settings: Settings,
-    tolerance: float,
+    tolerance: Tolerance,
     limit: float | None,
 ) -> Radius:
     """The radius of one input for any property."""
@@ -94,7 +95,7 @@ def measure_all(
     instances: Sequence[Instance],
     asked: tuple[Property, Norm, Budget],
     settings: Settings,
-    tolerance: float,
+    tolerance: Tolerance,
     limit: float | None,
     progress: Callable[[int, Radius], None] | None,
 ) -> list[Radius]:
@@ -197,7 +198,7 @@ def failure(error: Exception) -> tuple[Reason, str]:
 
 
 def _radius_search(
-    found: PropertySearch, meter: Meter, tolerance: float, limit: float | None, settings: Settings
+    found: PropertySearch, meter: Meter, tolerance: Tolerance, limit: float | None, settings: Settings
 ) -> RadiusSearch:
     upper = None if found.best is None else found.best.distance
     top = limit if limit is not None or upper is not None else found.diameter()
@@ -230,7 +231,7 @@ def _threshold(found: PropertySearch) -> float:
 
 
 def _slopes_from_below(
-    found: PropertySearch, meter: Meter, tolerance: float, top: float
+    found: PropertySearch, meter: Meter, tolerance: Tolerance, top: float
 ) -> tuple[float, Reason | None]:
     search, constant = found.reach(top, found.tuning.reaches.accuracy, meter), _threshold(found)
     assert isinstance(search, SlopeSearch)
@@ -239,12 +240,19 @@ def _slopes_from_below(
         if search.best is not None and search.best.value >= constant:
             found.note(search.best.point)
             search.best = None
-        return top if found.best is None else min(top, found.best.distance - found.tuning.goals.below_upper * tolerance)
+        return _worth_proving(found, tolerance, top)
 
     lower = search.radius(constant, tolerance, below)
     if search.affine >= constant and found.best is None:
-        _break_near(found, min(top, tolerance))
+        _break_near(found, min(top, closing_gap(tolerance, top)))
     return lower, search.stopped
+
+
+def _worth_proving(found: PropertySearch, tolerance: Tolerance, top: float) -> float:
+    """The largest ε that needs a proof: just within the tolerance of the best witness."""
+    if found.best is None:
+        return top
+    return min(top, found.best.distance - found.tuning.goals.below_upper * closing_gap(tolerance, found.best.distance))
 
 
 def _break_near(found: PropertySearch, size: float) -> None:
@@ -257,15 +265,15 @@ def _break_near(found: PropertySearch, size: float) -> None:
             return
 
 
-def _from_below(found: PropertySearch, meter: Meter, tolerance: float, top: float) -> tuple[float, Reason | None]:
+def _from_below(found: PropertySearch, meter: Meter, tolerance: Tolerance, top: float) -> tuple[float, Reason | None]:
     """The largest ε proven by deciding one ball after the other, just below the best witness first; why it ended."""
     if found.asked.speaks_of == "distance":
         return _slopes_from_below(found, meter, tolerance, top)
     threshold, lower, failed = _threshold(found), 0.0, math.inf
     goal, rule = top, found.tuning.reaches
     while meter.over is None:
-        most = top if found.best is None else min(top, found.best.distance - found.tuning.goals.below_upper * tolerance)
-        if most <= lower or failed - lower <= found.tuning.goals.finest * tolerance:
+        most = _worth_proving(found, tolerance, top)
+        if most <= lower or failed - lower <= found.tuning.goals.finest * closing_gap(tolerance, min(failed, top)):
             return lower, None
         if math.isinf(failed):
             goal = most

@@ -21,6 +21,7 @@ from radii.engine.prover import Prover
 from radii.engine.sign_prover import SignProver
 from radii.engine.state import RadiusState
 from radii.problem import Reason
+from radii.problem.tolerance import closing_gap
 
 
 class RadiusSearch(RadiusState):
@@ -53,7 +54,7 @@ class RadiusSearch(RadiusState):
         low, high = 0.0, self.goal()
         if not self._overflows(prover, high):
             return
-        close = max(self.tuning.goals.finest * self.tolerance, self.tuning.goals.overflow_gap * high)
+        close = max(self.tuning.goals.finest * closing_gap(self.tolerance, high), self.tuning.goals.overflow_gap * high)
         while high - low > close and self.meter.over is None:
             middle = 0.5 * (low + high)
             low, high = (low, middle) if self._overflows(prover, middle) else (middle, high)

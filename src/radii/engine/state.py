@@ -15,7 +15,8 @@ from radii.engine.output_rows import OutputRows
 from radii.engine.search_tree import SearchTree
 from radii.engine.tuning import DEFAULT, Tuning
 from radii.evidence.record import Recorder
-from radii.problem import Reason
+from radii.problem import Reason, Tolerance
+from radii.problem.tolerance import closing_gap
 
 
 @dataclass(eq=False)
@@ -27,7 +28,7 @@ class RadiusState:
 
     margins: OutputRows
     region: Callable[[float], Region]  # the ball of a radius, of one image
-    tolerance: float
+    tolerance: Tolerance
     meter: Meter
     attack: Callable[[Tensor], float | None]
     deployed: bool = False  # whether margins must survive the rounding of a float32 forward pass
@@ -48,7 +49,8 @@ class RadiusState:
         goals = self.tuning.goals
         if self.upper is None:
             return None
-        return max(self.upper - goals.below_upper * self.tolerance, goals.least_goal * self.upper)
+        gap = closing_gap(self.tolerance, self.upper)
+        return max(self.upper - goals.below_upper * gap, goals.least_goal * self.upper)
 
     @property
     def finished(self) -> bool:

@@ -28,8 +28,21 @@ from radii.ensembles.members import Joint, Merged
 from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.models.graph import ACTIVATIONS
-from radii.problem import Answer, Classification, Instance, Norm, Proof, Property, Query, Radius, Reason, Witness
+from radii.problem import (
+    Answer,
+    Classification,
+    Instance,
+    Norm,
+    Proof,
+    Property,
+    Query,
+    Radius,
+    Reason,
+    Tolerance,
+    Witness,
+)
 from radii.problem.radius import Cost
+from radii.problem.tolerance import closing_gap
 
 FEW_WAYS = 32  # combinations of target classes that the engine takes as they are
 MOST_WAYS = 256  # combinations that are searched after pruning; for more the ball shrinks until there are fewer
@@ -85,7 +98,7 @@ class JointSearch:
         norm: Norm,
         budget: Budget,
         *,
-        tolerance: float,
+        tolerance: Tolerance,
         limit: float | None = None,
         progress: Callable[[int, Radius], None] | None = None,
     ) -> list[Radius]:
@@ -111,7 +124,7 @@ def joint_radius(
     norm: Norm,
     budget: Budget,
     *,
-    tolerance: float,
+    tolerance: Tolerance,
     limit: float | None = None,
     hints: Hints = NO_HINTS,
 ) -> Radius:
@@ -131,7 +144,7 @@ def joint_radius(
         if not np.isfinite(top):
             raise InputError("ensemble: no witness was found and the domain is unbounded; give a limit (the largest ε)")
         radius = Radius(tolerance=tolerance, cost=Cost(queries=1))
-        if floor < top - (tolerance if near else 0.0):
+        if floor < top - (closing_gap(tolerance, top) if near else 0.0):
             left = _left(budget, clock.cpu, hints.share)
             radius = _search(native, merged, instance, norm, left, tolerance, top)
     if floor > 0 and floor > (radius.lower or 0.0):
@@ -148,7 +161,7 @@ def _search(
     instance: Instance,
     norm: Norm,
     budget: Budget,
-    tolerance: float,
+    tolerance: Tolerance,
     top: float,
 ) -> Radius:
     """The engine's search over the combinations of target classes that can be reached in the ball of size `top`."""

@@ -39,6 +39,7 @@ from radii.problem import (
     Query,
     Radius,
     Reason,
+    Tolerance,
     Witness,
 )
 from radii.problem.property import target_of
@@ -248,7 +249,7 @@ class VoteSearch:
         norm: Norm,
         budget: Budget,
         *,
-        tolerance: float,
+        tolerance: Tolerance,
         limit: float | None = None,
         progress: Callable[[int, Radius], None] | None = None,
     ) -> list[Radius]:
@@ -267,7 +268,7 @@ class VoteSearch:
         property: Property,
         norm: Norm,
         budget: Budget,
-        tolerance: float,
+        tolerance: Tolerance,
         limit: float | None,
     ) -> Radius:
         clock, query = Clock(), Query(instance, 0.0, property, norm)

@@ -11,6 +11,7 @@ from radii.problem.query import Query
 from radii.problem.radius import Radius, Status
 from radii.problem.reach import Reach, ReachStatus, Result
 from radii.problem.spec import Clause, OutputSpec, SpecQuery
+from radii.problem.tolerance import Percent, Tolerance
 
 __all__ = [
     "L1",
@@ -25,6 +26,7 @@ __all__ = [
     "Lipschitz",
     "Norm",
     "OutputSpec",
+    "Percent",
     "Probability",
     "Proof",
     "Property",
@@ -40,6 +42,7 @@ __all__ = [
     "Standard",
     "Status",
     "StrongClassification",
+    "Tolerance",
     "Verdict",
     "Witness",
 ]

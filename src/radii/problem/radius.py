@@ -10,6 +10,7 @@ from typing import Any
 from radii._html import table
 from radii.errors import Contradiction, InputError
 from radii.problem.answer import Proof, Witness
+from radii.problem.tolerance import Tolerance, closing_gap
 
 ALARM = "contradiction: "  # how the note of a radius begins whose ends cannot both be right
 
@@ -49,7 +50,7 @@ class Radius:
 
     lower: float | None = None
     upper: float | None = None
-    tolerance: float = 0.0
+    tolerance: Tolerance = 0.0
     limit: float | None = None
     misclassified: bool = False
     witness: Witness | None = None
@@ -106,7 +107,8 @@ class Radius:
             return Status.MISCLASSIFIED
         if self.upper is not None:
             # Without a proof the radius is still not below 0: the input itself is classified correctly.
-            return Status.CLOSED if self.upper - (self.lower or 0.0) <= self.tolerance * (1 + 1e-9) else Status.OPEN
+            near = closing_gap(self.tolerance, self.upper) * (1 + 1e-9)
+            return Status.CLOSED if self.upper - (self.lower or 0.0) <= near else Status.OPEN
         if self.lower is None:
             return Status.UNSOLVED
         return Status.ROBUST if self.limit is not None and self.lower >= self.limit else Status.OPEN

@@ -222,6 +222,7 @@ def _nearest(rows: pd.DataFrame) -> pd.DataFrame:
         keys = best["upper"].map(lambda place: rows["key"].get(place) if place == place else None)
         first = first.assign(key=keys.reindex(first.index).fillna(first["key"]))
     low, high, wide = (first[name].to_numpy(float) for name in ("lower", "upper", "tolerance"))
+    wide = np.fmax(wide, first["tolerance_percent"].to_numpy(float) / 100 * high)  # NaN where it is absolute
     state = np.where(high - np.where(np.isnan(low), 0.0, low) <= wide * (1 + 1e-9), "closed", "open")
     state = np.where(np.isnan(low) & np.isnan(high), "unsolved", state)
     robust = groups["status"].apply(lambda all_of: bool((all_of == "robust").all())).to_numpy()

@@ -26,7 +26,7 @@ _EXPORTED = ("classifier", "dataset", "split", "index", "label", "lower", "upper
 _PUBLISHED = ("network", "split", "image_id", "label", "lower", "upper", "seconds")
 _WHOLE = ("index", "label", "prediction", "target", "seed")
 _COUNTS = ("queries", "timeouts", "memory_errors", "cancelled", "nodes", "peak_memory")
-_NUMBERS = ("lower", "upper", "cpu_seconds", "wall_seconds", "tolerance")
+_NUMBERS = ("lower", "upper", "cpu_seconds", "wall_seconds", "tolerance", "tolerance_percent")
 
 
 def is_sheet(address: object) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from radii._check import number
 from radii.decide import Budget, Decider, Measurer
 from radii.errors import InputError
 from radii.models.classifier import Classifier
-from radii.problem import LINF, Instance, Norm, Property, Radius
+from radii.problem import LINF, Instance, Norm, Property, Radius, Tolerance
+from radii.problem.tolerance import tolerance_of
 from radii.search.drive import CLASSIFICATION
 
 log = logging.getLogger(__name__)
@@ -23,13 +23,13 @@ def direct(
     *,
     property: Property = CLASSIFICATION,
     norm: Norm = LINF,
-    tolerance: float = 0.002,
+    tolerance: Tolerance = 0.002,
     limit: float | None = None,
     progress: Callable[[int, Radius], None] | None = None,
 ) -> list[Radius]:
     """One radius per instance, in order; the budget is per instance."""
     measurer = refuse_asker(decider)
-    number(tolerance, "tolerance", low=0.0, strict=True)
+    tolerance_of(tolerance)
     found = measurer.measure(
         classifier, instances, property, norm, budget, tolerance=tolerance, limit=limit, progress=progress
     )

@@ -19,7 +19,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from radii._files import HARMLESS, RATIO
 from radii.errors import StoreError
-from radii.problem import Proof, Radius, Reach, Result, Witness
+from radii.problem import Percent, Proof, Radius, Reach, Result, Tolerance, Witness
 from radii.problem.radius import Cost
 from radii.store.record import ClassifierRecord, Environment, InstanceRecord, QueryRecord, Setting, canonical
 
@@ -111,7 +111,8 @@ def result_row(result: Result) -> dict[str, Any]:
         "lower": result.lower,
         "upper": result.upper,
         "status": result.status.value,
-        "tolerance": result.tolerance,
+        "tolerance": 0.0 if isinstance(result.tolerance, Percent) else result.tolerance,
+        "tolerance_percent": result.tolerance.percent if isinstance(result.tolerance, Percent) else None,
         "limit": radius.limit,
         "misclassified": radius.misclassified,
         "critical_termination": radius.critical_termination,
@@ -134,6 +135,8 @@ def result_of(row: Row, epsilon: float | None, witness: Witness | None = None) -
         if row["extremum"] is not None:
             raise StoreError(f"radii extremum: expected none in the row of a radius, got {row['extremum']!r:.80}")
         return radius_of(row, witness)
+    if row["tolerance_percent"] is not None:
+        raise StoreError(f"radii tolerance_percent: expected none of a reach, got {row['tolerance_percent']!r:.80}")
     if row["extremum"] not in _EXTREMA or row["start"] is None or row["resolution"] is None:
         raise StoreError(f"radii extremum: expected greatest or least, with a start, got {row['extremum']!r:.80}")
     return Reach(
@@ -153,13 +156,22 @@ def result_of(row: Row, epsilon: float | None, witness: Witness | None = None) -
     )
 
 
+def _tolerance(row: Row) -> Tolerance:
+    gap, percent = row["tolerance"], row["tolerance_percent"]
+    if percent is None:
+        return float(gap)
+    if gap != 0:
+        raise StoreError(f"radii tolerance: expected 0 beside a relative one, got {gap!r:.80} beside {percent!r:.80} %")
+    return Percent(percent)
+
+
 def radius_of(row: Row, witness: Witness | None = None) -> Radius:
     """The radius of a row."""
     proof = None if row["proof"] is None else Proof(row["proof"], row["arithmetic"], row["tool"])
     return Radius(
         lower=row["lower"],
         upper=row["upper"],
-        tolerance=row["tolerance"],
+        tolerance=_tolerance(row),
         limit=row["limit"],
         misclassified=bool(row["misclassified"]),
         critical_termination=bool(row["critical_termination"]),

@@ -60,13 +60,14 @@ RADII: dict[str, Any] = {
     "note": schema.radii.c.note,
     "key": NAMED["key"],
     "content": schema.instances.c.fingerprint,
+    "tolerance_percent": schema.radii.c.tolerance_percent,
 }
 # The same with the size of the ball after its norm; which end is proven depends on the extremum.
 _BEFORE = list(RADII)[: list(RADII).index("norm") + 1]
 REACHES: dict[str, Any] = {
     **{name: RADII[name] for name in _BEFORE},
     "epsilon": NAMED["epsilon"],
-    **{name: column for name, column in RADII.items() if name not in _BEFORE},
+    **{name: column for name, column in RADII.items() if name not in (*_BEFORE, "tolerance_percent")},
     **{name: schema.radii.c[name] for name in schema.REACH},
 }
 _ASKED = ("epsilon", "verdict", "reason", "detail", "decider", "cpu_seconds", "wall_seconds", "nodes", "peak_memory")

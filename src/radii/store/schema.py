@@ -25,7 +25,7 @@ from sqlalchemy import (
 
 from radii.errors import StoreError
 
-VERSION = 2
+VERSION = 3
 _LOCK = 0x7261646969  # any number that only radii uses
 
 # From a version to the next: each step takes an open transaction.
@@ -39,8 +39,13 @@ def _add_reaches(connection: Connection) -> None:
         connection.exec_driver_sql(f"ALTER TABLE {table} ADD COLUMN {name} {kind.get(name, 'TEXT')}")
 
 
+def _add_percent(connection: Connection) -> None:
+    """Version 3 keeps relative tolerances; those of older rows are absolute, and stay as they are."""
+    connection.exec_driver_sql("ALTER TABLE radii ADD COLUMN tolerance_percent DOUBLE PRECISION")
+
+
 REACH = ("extremum", "start", "resolution", "unit")  # what a reach has beyond a radius; empty in rows of radii
-STEPS: Steps = {1: _add_reaches}
+STEPS: Steps = {1: _add_reaches, 2: _add_percent}
 
 metadata = MetaData()
 
@@ -135,6 +140,7 @@ radii = Table(
     Column("start", Float(53)),
     Column("resolution", Float(53)),
     Column("unit", Text),
+    Column("tolerance_percent", Float(53)),  # of the upper end, where the tolerance of a radius is relative
 )
 queries = Table(
     "queries",

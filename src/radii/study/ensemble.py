@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from radii._check import number
 from radii.decide import Clock
 from radii.engine.native import Native
 from radii.ensembles.facts import Point, Seen, named
@@ -26,6 +27,7 @@ from radii.ensembles.oracle import questions
 from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.problem import Classification, Instance, Radius
+from radii.problem.tolerance import written
 from radii.runners import Runner
 from radii.store import Store
 from radii.store.record import RadiusRecord, Unit
@@ -72,6 +74,7 @@ class EnsembleRun:
             raise InputError(f"ensemble: expected the property classification, got {self.settings.property}")
         if self.settings.grid is not None:
             raise InputError("ensemble: expected search direct, got a search over a grid")
+        self._tolerance = number(written(self.settings.tolerance), "ensemble tolerance", low=0.0, strict=True)
         if not self.instances:
             raise InputError("ensemble: expected at least one input, got none")
         self.points = tuple(Point(len(self.members)) for _ in self.instances)
@@ -89,7 +92,7 @@ class EnsembleRun:
         decider = self.settings.decider()
         if not isinstance(decider, Native):
             raise InputError(f"ensemble: expected verifier native, got {decider.identity}")
-        alone = replace(self.settings, tolerance=self.settings.tolerance / FINER)
+        alone = replace(self.settings, tolerance=self._tolerance / FINER)
         singles = [Question(source, one, alone, decider) for source, one in zip(self._held, self.members)]
         for question in singles:
             question.check()
@@ -102,7 +105,7 @@ class EnsembleRun:
         self._ask(everyone, {1 << c: question for c, question in enumerate(singles)}, decider)
         complete = False
         while not self.stopped:
-            wanted = questions(self.points, self._sizes(), self.settings.tolerance)
+            wanted = questions(self.points, self._sizes(), self._tolerance)
             if not wanted or self._band() <= self.width:
                 complete = True
                 break
@@ -115,7 +118,7 @@ class EnsembleRun:
         clock = Clock()
         glance(self.points, self.members, self.instances, self.settings.norm, self.epsilons, self._shown)
         self._cpu += clock.cpu
-        return not questions(self.points, self.epsilons, self.settings.tolerance)
+        return not questions(self.points, self.epsilons, self._tolerance)
 
     def _shown(self, place: int, x: NDArray[np.floating[Any]]) -> None:
         self._see(self.points[place], self.instances[place], x)

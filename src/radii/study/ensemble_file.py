@@ -69,6 +69,7 @@ class EnsembleFile(Part):
     def _fits(self) -> Self:
         if self.search.method != "direct":
             raise InputError(f"ensemble: expected search direct, got {self.search.method}")
+        self._tolerance()
         if self.method != "decomposed":
             self.form()
             return self
@@ -86,6 +87,10 @@ class EnsembleFile(Part):
         level = self.alpha[0] if self.alpha else None
         return Form.of(self.method, self.attacks, level, self.objective, solver=self.solver or "highs")
 
+    def _tolerance(self) -> float:
+        """How near the ends of a radius must come; games compare radii, so per cent of one mean nothing to another."""
+        return number(self.search.tolerance or 0.002, "ensemble tolerance", low=0.0, strict=True)
+
     def settings(self) -> RadiusSettings:
         """What is asked of every set of members."""
         limit = self.search.limit
@@ -94,7 +99,7 @@ class EnsembleFile(Part):
         return RadiusSettings(
             norm=Norm.of(self.norm),
             budget=Budget(**self.budget.values()),
-            tolerance=self.search.tolerance or 0.002,
+            tolerance=self._tolerance(),
             limit=limit,
             seed=self.seed,
         )

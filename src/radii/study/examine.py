@@ -12,6 +12,7 @@ from radii.decide import values_of, violation, witness_at
 from radii.ensembles.members import Joint
 from radii.models.classifier import Classifier
 from radii.problem import Instance, Norm, Property, Query, Verdict, Witness
+from radii.problem.tolerance import written
 from radii.store import RadiusRecord
 from radii.study.recall import property_of
 
@@ -52,7 +53,7 @@ def _search(record: RadiusRecord) -> Iterator[str]:
         if radius.limit != grid[-1]:
             yield f"limit {radius.limit!r}, but the last ε of its grid is {grid[-1]!r}"
         return
-    for name, value in (("tolerance", radius.tolerance), ("limit", radius.limit)):
+    for name, value in (("tolerance", written(radius.tolerance)), ("limit", radius.limit)):
         if name in asked and value != asked[name]:
             yield f"{name} {value!r}, but the study asked for {asked[name]!r}"
 

@@ -14,6 +14,7 @@ from radii._yaml import read_yaml
 from radii.errors import InputError
 from radii.problem import Property
 from radii.problem.property import find, split, without_threshold
+from radii.problem.tolerance import tolerance_of, written
 
 
 def _many(value: Any) -> list[Any]:
@@ -51,6 +52,10 @@ def _size(value: Any) -> Any:
 
 def _above_zero(name: str) -> BeforeValidator:
     return BeforeValidator(lambda value: None if value is None else number(value, name, low=0.0, strict=True))
+
+
+def _tolerance(value: Any) -> float | str | None:
+    return None if value is None else written(tolerance_of(value, "search tolerance"))
 
 
 def _measures(value: Any) -> list[float | None]:
@@ -128,7 +133,7 @@ class SearchPart(Part):
 
     where: ClassVar[str] = "search"
     method: Literal["direct", "kbinary", "iterative"] = "direct"
-    tolerance: Annotated[float | None, _above_zero("search tolerance")] = None
+    tolerance: Annotated[float | str | None, BeforeValidator(_tolerance)] = None
     limit: Annotated[float | None, _above_zero("search limit")] = None
     k: int | None = None
     grid: Any = None

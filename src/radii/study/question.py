@@ -11,6 +11,7 @@ from radii.decide import Decider
 from radii.models.classifier import Classifier
 from radii.problem import Instance, Radius, Reach, Result
 from radii.problem.radius import Cost
+from radii.problem.tolerance import share_of
 from radii.search import direct, in_batches
 from radii.search.drive import Heard
 from radii.store import ClassifierRecord, InstanceRecord, Unit
@@ -85,7 +86,7 @@ class Question:
             asked.norm,
             asked.reach,
             asked.budget,
-            tolerance=asked.tolerance,
+            tolerance=share_of(asked.tolerance),
             progress=ended,
         )
 
@@ -97,7 +98,7 @@ class Question:
         classes = self.classifier.classes
         quantity = asked.property.quantity(classes, instance.label, np.zeros(classes))
         least, unit = quantity.least, quantity.unit
-        return Reach(asked.reach, least=least, unit=unit, tolerance=asked.tolerance, cost=cost, note=note)
+        return Reach(asked.reach, least=least, unit=unit, tolerance=share_of(asked.tolerance), cost=cost, note=note)
 
     def radii(
         self,

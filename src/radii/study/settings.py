@@ -14,8 +14,9 @@ from radii._check import SEEDS, choice, nearest, number, whole
 from radii.decide import Budget, Decider, Reacher
 from radii.errors import InputError
 from radii.models.classifier import Classifier
-from radii.problem import LINF, Classification, Norm, Property
+from radii.problem import LINF, Classification, Norm, Property, Tolerance
 from radii.problem.property import known_property, measured
+from radii.problem.tolerance import share_of, tolerance_of, written
 from radii.search import Grid, GridSearch, Iterative, KBinary
 from radii.search.direct import refuse_asker
 from radii.store import Setting
@@ -24,9 +25,10 @@ from radii.store import Setting
 class Options(TypedDict, total=False):
     """Keywords of `radii.radius` and `radii.distribution`; every one has a default.
 
-    `seconds`, `memory` and `nodes` are per input (per query with `grid`), seconds of CPU time. `limit` is the largest
-    ε of interest. `grid` asks the verifier about these ε by k-binary search instead of letting it measure. `evidence`
-    keeps what `radii check` re-verifies lower ends with.
+    `seconds`, `memory` and `nodes` are per input (per query with `grid`), seconds of CPU time. `tolerance` is the gap
+    that counts as closed: a number, or "5%" of the upper end. `limit` is the largest ε of interest. `grid` asks the
+    verifier about these ε by k-binary search instead of letting it measure. `evidence` keeps what `radii check`
+    re-verifies lower ends with.
     """
 
     target: int | None
@@ -57,7 +59,7 @@ class RadiusSettings:
     property: Property = Classification()
     norm: Norm = LINF
     budget: Budget = Budget()
-    tolerance: float = 0.0  # 0 takes the default of what is measured
+    tolerance: Tolerance = 0.0  # 0 takes the default of what is measured
     limit: float | None = None
     grid: Grid | None = None
     k: int = 1
@@ -82,7 +84,7 @@ class RadiusSettings:
         spent = {key: given.pop(key) for key in ("seconds", "memory", "nodes") if key in given}
         given = {key: value for key, value in given.items() if key != "tolerance" or value is not None}
         if "tolerance" in given:
-            given["tolerance"] = number(given["tolerance"], "tolerance", low=0.0, strict=True)
+            given["tolerance"] = tolerance_of(given["tolerance"])
         target = given.pop("target", None)
         if target is not None:
             if known_property(given.get("property", Classification())) != Classification():
@@ -96,8 +98,9 @@ class RadiusSettings:
             "reach": reach,
             "property": known_property(self.property) if reach is None else measured(self.property),
             "norm": Norm.of(self.norm),
-            "tolerance": number(self.tolerance, "tolerance", low=0.0)
-            or TOLERANCE["radius" if reach is None else "reach"],
+            "tolerance": TOLERANCE["radius" if reach is None else "reach"]
+            if self.tolerance == 0
+            else (tolerance_of if reach is None else share_of)(self.tolerance),
             "limit": None if self.limit is None else number(self.limit, "limit", low=0.0, strict=True),
             "grid": None if self.grid is None else Grid.of(self.grid),
             "k": whole(self.k, "k", low=1),
@@ -115,11 +118,11 @@ class RadiusSettings:
 
     def setting(self, decider: Decider) -> Setting:
         """The part of a stored unit's key that says what was asked and how."""
-        parameters: dict[str, Any] = {"tolerance": self.tolerance, "limit": self.limit}
+        parameters: dict[str, Any] = {"tolerance": written(self.tolerance), "limit": self.limit}
         if self.grid is not None:
             parameters = {"grid": list(self.grid.epsilons), "k": self.k}
         elif self.reach is not None:
-            parameters = {"tolerance": self.tolerance}
+            parameters = {"tolerance": share_of(self.tolerance)}
         return Setting.of(
             self.property,
             self.norm,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from radii.problem import Proof, Reach, Witness
+from radii.problem import Percent, Proof, Reach, Witness
 from radii.problem.radius import Cost
 from radii.store import (
     ReachRecord,
@@ -122,6 +122,22 @@ class ReachExam(ABC):
             frame = reaches_frame(target).set_index("index")
             assert (frame.loc[0, "lower"], frame.loc[0, "upper"]) == (1.2, 1.5)
 
+    def test_a_store_of_the_second_schema_opens(self, tmp_path: Path) -> None:
+        if not self.shared:
+            return
+        where, before = self.fresh(tmp_path), record(unit(0))
+        with open_store(where) as store:
+            store.put(before)
+            with store.write() as connection:
+                connection.exec_driver_sql("ALTER TABLE radii DROP COLUMN tolerance_percent")
+                connection.exec_driver_sql("UPDATE radii_store SET value = '2' WHERE name = 'schema'")
+        with open_store(where) as store:
+            found = store.get(before.unit.key)
+            assert found is not None
+            assert found.radius.tolerance == before.radius.tolerance
+            assert store.pending([unit(0)]) == []
+            store.put(record(unit(1), tolerance=Percent(5.0)))
+
     def test_a_store_of_the_first_schema_opens(self, tmp_path: Path) -> None:
         if not self.shared:
             return
@@ -130,7 +146,7 @@ class ReachExam(ABC):
             store.put(before)
             with store.write() as connection:
                 connection.exec_driver_sql("ALTER TABLE settings DROP COLUMN epsilon")
-                for name in ("extremum", "start", "resolution", "unit"):
+                for name in ("extremum", "start", "resolution", "unit", "tolerance_percent"):
                     connection.exec_driver_sql(f"ALTER TABLE radii DROP COLUMN {name}")
                 connection.exec_driver_sql("UPDATE radii_store SET value = '1' WHERE name = 'schema'")
         with open_store(where) as store:

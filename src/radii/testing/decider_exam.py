@@ -30,6 +30,7 @@ from radii.problem import (
     Instance,
     Norm,
     OutputSpec,
+    Percent,
     Query,
     Reason,
     SpecQuery,
@@ -276,6 +277,20 @@ def radii_hold_the_truth(measurer: Measurer, scope: Scope = EVERYTHING) -> None:
                 require(radius.status is Status.CLOSED, f"expected a closed radius, got {radius.status}: {about}")
 
 
+def tolerance_may_be_relative(measurer: Measurer, scope: Scope = EVERYTHING) -> None:
+    """A tolerance in per cent of the upper end is kept with the radius; linear networks are closed if `exact`."""
+    network, instance = case("linear", 0)
+    for percent in (20.0, 0.5):
+        asked = Classification(), Norm.of("linf"), BUDGET
+        (radius,) = measurer.measure(network, [instance], *asked, tolerance=Percent(percent))
+        require(radius.tolerance == Percent(percent), f"expected tolerance {percent:g}%, got {radius.tolerance}")
+        about = f"tolerance {percent:g}%: [{radius.lower}, {radius.upper}] is {radius.status}"
+        if scope.exact or radius.status is Status.CLOSED:
+            require(radius.gap is not None and radius.upper is not None, f"expected both ends, got {about}")
+            near = (radius.gap or 0.0) <= percent / 100 * (radius.upper or 0.0) * (1 + 1e-6)
+            require(near and radius.status is Status.CLOSED, f"expected a closed radius, got {about}")
+
+
 def misclassified_has_radius_zero(measurer: Measurer, scope: Scope = EVERYTHING) -> None:
     """A misclassified input has radius 0 and is not searched."""
     network, instance = case("dense", 2)
@@ -301,7 +316,11 @@ DECIDER_EXAM: tuple[Rule, ...] = (
     specifications_are_decided,
     leaves_no_process,
 )
-MEASURER_EXAM: tuple[Rule, ...] = (radii_hold_the_truth, misclassified_has_radius_zero)
+MEASURER_EXAM: tuple[Rule, ...] = (
+    radii_hold_the_truth,
+    tolerance_may_be_relative,
+    misclassified_has_radius_zero,
+)
 
 
 def check_decider(decider: Decider, exam: Sequence[Rule] = DECIDER_EXAM, scope: Scope = EVERYTHING) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from radii.errors import Contradiction, StoreError
-from radii.problem import Classification, Radius, StrongClassification, Witness
+from radii.problem import Classification, Percent, Radius, StrongClassification, Witness
 from radii.store import (
     RadiusRecord,
     Selection,
@@ -198,6 +198,18 @@ class StoreExam(ReachExam, ABC):
             assert found.radius.witness.distance == 0.2
             assert found.radius.cost.cpu_seconds == 3.0
             assert len(found.queries) == 4
+
+    def test_relative_tolerances_come_back(self, tmp_path: Path) -> None:
+        works = [unit(0, search_parameters={"tolerance": "5%"}), unit(1)]
+        with open_store(self.fresh(tmp_path)) as store:
+            store.put(record(works[0], 0.18, 0.2, tolerance=Percent(5.0)))
+            store.put(record(works[1], 0.1, 0.2, tolerance=0.01))
+            assert [one.radius.tolerance for one in store.records()] == [Percent(5.0), 0.01]
+            store.put(record(works[0], 0.191, 0.2, tolerance=Percent(5.0)))
+            frame = radii_frame(store)
+            assert frame["status"].tolist() == ["closed", "open"]
+            assert frame["tolerance"].tolist() == [0.0, 0.01]
+            assert frame["tolerance_percent"].fillna(-1).tolist() == [5.0, -1.0]
 
     def test_contradictions_are_alarms(self, tmp_path: Path) -> None:
         work = unit(0)

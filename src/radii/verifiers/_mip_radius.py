@@ -20,8 +20,9 @@ from radii.decide import Budget, Clock, replay, violation
 from radii.errors import InputError
 from radii.logit_query import LogitQuery, Region, logit_query
 from radii.models.classifier import Classifier
-from radii.problem import Answer, Clause, Query, Radius, Verdict, Witness
+from radii.problem import Answer, Clause, Query, Radius, Tolerance, Verdict, Witness
 from radii.problem.radius import Cost
+from radii.problem.tolerance import closing_gap, tolerance_of
 from radii.verifiers._mip_model import least_epsilon, least_margin
 from radii.verifiers.encode import unsupported
 
@@ -33,10 +34,16 @@ class MipRadius:
     """The search for one radius: the interval so far and what is left of the budget."""
 
     def __init__(
-        self, milp: Milp, classifier: Classifier, query: Query, budget: Budget, tolerance: float, limit: float | None
+        self,
+        milp: Milp,
+        classifier: Classifier,
+        query: Query,
+        budget: Budget,
+        tolerance: Tolerance,
+        limit: float | None,
     ) -> None:
         self.milp, self.classifier, self.query, self.budget = milp, classifier, query, budget
-        self.tolerance = number(tolerance, "tolerance", low=0.0, strict=True)
+        self.tolerance = tolerance_of(tolerance)
         self.limit = limit
         self.top = _reach(classifier, query, limit)
         self.clock, self.nodes, self.queries = Clock(), 0, 0
@@ -82,7 +89,7 @@ class MipRadius:
         """The largest ε, to a per cent or so, that bounds prove without a solver."""
         good, bad = 0.0, self.top
         for _ in range(12):
-            if self._left() <= 0 or (good > 0 and bad - good <= max(self.tolerance / 4, 0.05 * good)):
+            if self._left() <= 0 or (good > 0 and bad - good <= max(closing_gap(self.tolerance, bad) / 4, 0.05 * good)):
                 break
             middle = bad / 8 if good == 0 else (good + bad) / 2
             deciding = self._decision(middle)
@@ -132,7 +139,7 @@ class MipRadius:
             if x is not None:
                 self._push(x)
             best = size if self.witness is None else self.witness.distance
-            return bound - spare >= best - self.tolerance / 2
+            return bound - spare >= best - closing_gap(self.tolerance, best) / 2
 
         solved = deciding.solve(mip, stop, share)
         if solved.x is not None:
@@ -149,7 +156,7 @@ class MipRadius:
         """Looks for a witness just above `lower`, where the minimiser sits on the boundary itself."""
         if self._done() or self._left() <= 0 or self.lower is None:
             return False
-        size = min(self.lower + 0.9 * self.tolerance, self.top)
+        size = min(self.lower + 0.9 * closing_gap(self.tolerance, self.lower), self.top)
         before = self.lower
         answer = self._decide(size, 0.7)
         if answer.verdict is Verdict.ROBUST:
@@ -215,7 +222,9 @@ class MipRadius:
 
     def _done(self) -> bool:
         low = self.lower or 0.0
-        return low >= self.top if self.witness is None else self.witness.distance - low <= self.tolerance
+        if self.witness is None:
+            return low >= self.top
+        return self.witness.distance - low <= closing_gap(self.tolerance, self.witness.distance)
 
     def _cost(self) -> Cost:
         timeouts = int(bool(self.note) and self._left() <= 0)

@@ -11,7 +11,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from radii._check import number
 from radii._torch import Tensor, torch
 from radii.attacks.min_norm import MinimumNorm
 from radii.attacks.nearest import attack_all
@@ -23,8 +22,9 @@ from radii.decide import Budget, Clock, beyond
 from radii.engine.output_rows import margins
 from radii.models.classifier import Classifier
 from radii.models.graph import ACTIVATIONS, Graph
-from radii.problem import Answer, Instance, Norm, Proof, Property, Query, Radius, Witness
+from radii.problem import Answer, Instance, Norm, Proof, Property, Query, Radius, Tolerance, Witness
 from radii.problem.radius import Cost
+from radii.problem.tolerance import tolerance_of
 from radii.verifiers.bounds_only import BoundsOnly
 
 CHUNK = 64  # images bounded at once
@@ -65,12 +65,12 @@ class Envelope:
         norm: Norm,
         budget: Budget,
         *,
-        tolerance: float,
+        tolerance: Tolerance,
         limit: float | None = None,
         progress: Callable[[int, Radius], None] | None = None,
     ) -> list[Radius]:
         """One radius per instance."""
-        number(tolerance, "tolerance", low=0.0, strict=True)
+        tolerance_of(tolerance)
         refuse_unsupported(classifier.graph)
         results: list[Radius] = []
         for start in range(0, len(instances), CHUNK):
@@ -104,7 +104,7 @@ def _top(
 
 
 def _radius(
-    instance: Instance, state: Witness | int | None, lower: float, tolerance: float, limit: float | None, cost: Cost
+    instance: Instance, state: Witness | int | None, lower: float, tolerance: Tolerance, limit: float | None, cost: Cost
 ) -> Radius:
     if isinstance(state, int):
         return Radius.wrong(prediction=state, cost=cost)

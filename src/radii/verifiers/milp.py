@@ -33,6 +33,7 @@ from radii.problem import (
     Radius,
     Reason,
     SpecQuery,
+    Tolerance,
     Verdict,
     Witness,
 )
@@ -106,7 +107,7 @@ class Milp:
         norm: Norm,
         budget: Budget,
         *,
-        tolerance: float,
+        tolerance: Tolerance,
         limit: float | None = None,
         progress: Callable[[int, Radius], None] | None = None,
     ) -> list[Radius]:
