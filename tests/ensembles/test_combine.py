@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from tests.ensembles.toys import linear
 
 import radii
@@ -54,6 +55,19 @@ def test_mean_of_probabilities_of_two_classes() -> None:
     broken = near[mean.predict(near) != label]
     if len(broken) and found.lower is not None:
         assert found.lower <= np.abs(broken - x[0]).max(1).min() + 1e-6
+
+
+def test_combinations_keep_double_precision_and_different_preprocessing() -> None:
+    """A mean of float64 networks computes in float64, each member behind its own preprocessing."""
+    layers = [torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2)) for _ in range(2)]
+    nets = [
+        radii.load_classifier(layer.double(), input_shape=(2,), preprocessing=(k, k + 1))
+        for k, layer in enumerate(layers)
+    ]
+    x = np.random.default_rng(2).uniform(size=(5, 2))
+    mean = radii.combine(nets)
+    assert mean.dtype == np.float64
+    assert np.allclose(mean.reference(x), (nets[0].reference(x) + nets[1].reference(x)) / 2, rtol=0, atol=1e-13)
 
 
 def test_the_smallest_ways_to_lose_a_vote() -> None:

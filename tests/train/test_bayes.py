@@ -12,9 +12,8 @@ import torch
 from tests.train.small import recipe
 
 import radii
-from radii.errors import InputError, ModelError, TrainingError
+from radii.errors import InputError, TrainingError
 from radii.train.bayes import CHAIN, CONVERGED, Potential, diagnosed, networks_of
-from radii.train.merged import mean_of
 from radii.train.recipe import BayesPart, parse_recipe
 from radii.train.task import prepare
 
@@ -141,8 +140,3 @@ def test_bad_recipes(changes: dict[str, Any], message: str) -> None:
 def test_steps_that_are_never_accepted_stop_the_run() -> None:
     with pytest.raises(TrainingError, match="expected draws that are accepted, got none of 6 with the step 50"):
         radii.train(small(bayes={"adapt": False, "step": 50.0}))
-
-
-def test_networks_without_a_last_dense_layer_have_no_mean() -> None:
-    with pytest.raises(ModelError, match="end in a dense layer"):
-        mean_of([torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())] * 2)

@@ -12,17 +12,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from radii._check import choice, number
-from radii._torch import torch
 from radii.ensembles.members import Merged, check_members
 from radii.ensembles.vote import Vote
 from radii.errors import InputError
 from radii.models.classifier import Classifier
-from radii.models.graph import Graph, Node
 from radii.models.load import load_classifier
-from radii.models.operators import Dense, Operator, Sigmoid
+from radii.models.merge import mean_of, mean_probability_of
 
 JOINT = "joint"
 WAYS = ("mean", "probability", "vote")
@@ -55,12 +51,15 @@ def combine(
             f"combine probability: expected two classes, got {loaded[0].classes}: no proof knows the softmax of more; "
             "use mean or vote"
         )
-    ordered = Merged.of(loaded)
-    scale = {one.fingerprint: share / sum(shares) for one, share in zip(loaded, shares)}
-    parts = np.array([scale[one.fingerprint] for one in ordered.members])
-    graph = _averaged(ordered.graph, parts, ordered.classes // len(parts), how == "probability")
-    module = ordered.with_graph(graph).torch_module()
-    return load_classifier(module, input_shape=ordered.input_shape, domain=ordered.domain, name=called)
+    # In the order of their fingerprints: the same members make the same network, however they are listed.
+    pairs = sorted(zip(loaded, shares), key=lambda pair: pair[0].fingerprint)
+    modules, parts = [one.torch_module() for one, _ in pairs], [share / sum(shares) for _, share in pairs]
+    first, dtype = pairs[0][0], max((one.torch_dtype for one in loaded), key=lambda kind: kind.itemsize)
+    if how == "mean":
+        module = mean_of(modules, first.classes, dtype, parts)
+    else:
+        module = mean_probability_of(modules, dtype, parts)
+    return load_classifier(module, input_shape=first.input_shape, domain=first.domain, name=called)
 
 
 def together(
@@ -68,26 +67,6 @@ def together(
 ) -> Classifier:
     """What `combine` gives, and the members side by side, as joint radii need them."""
     return Merged.of(members) if how == JOINT else combine(members, how, weights, name)
-
-
-def _averaged(graph: Graph, parts: Any, classes: int, softmax: bool) -> Graph:
-    """The merged graph with the weighted mean of all members' logits, or of their two probabilities, behind it."""
-    steps: list[tuple[Operator, int]] = []
-    if softmax:
-        second = np.kron(np.eye(len(parts)), np.array([[-1.0, 1.0]]))  # the second logit less the first
-        steps = [(Dense(_tensor(second)), len(parts)), (Sigmoid(), len(parts))]
-        mean = np.stack([-parts, parts])
-        steps.append((Dense(_tensor(mean), _tensor(np.array([1.0, 0.0]))), 2))
-    else:
-        steps.append((Dense(_tensor(np.kron(parts[None], np.eye(classes)))), classes))
-    nodes = list(graph.nodes)
-    for operator, size in steps:
-        nodes.append(Node(operator, (len(nodes) - 1,), (size,)))
-    return Graph(tuple(nodes), graph.inexact, graph.takes, graph.computes)
-
-
-def _tensor(values: Any) -> torch.Tensor:
-    return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float64))
 
 
 def _weight(value: Any) -> float:

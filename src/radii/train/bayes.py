@@ -24,9 +24,9 @@ from typing import Any
 
 from radii._torch import Tensor, functional, torch
 from radii.errors import InputError, ToolMissing, TrainingError
+from radii.models.merge import mean_of
 from radii.train import checkpoint
 from radii.train.loop import Epoch, Tell, fit, torch_threads
-from radii.train.merged import mean_of
 from radii.train.recipe import BayesPart
 from radii.train.shi import initialise
 from radii.train.task import Task
@@ -95,7 +95,7 @@ def sample(task: Task, folder: Path | None = None, resume: bool = False, tell: T
 
         chains.append(_chain(task, part, k, place, resume, told))
     kept = torch.cat([one["networks"] for one in chains])
-    module = mean_of([_with(task.model, weights) for weights in kept])
+    module = mean_of([_with(task.model, weights) for weights in kept], task.classes, kept.dtype)
     return Posterior(module.eval(), history, diagnosed(part, chains))
 
 
