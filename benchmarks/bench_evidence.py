@@ -2,7 +2,7 @@
 
     python benchmarks/bench_evidence.py [--toys 700] [--zoo 80] [--jair 30] [--damaged 200] [--data ../shared/data]
 
-`--toys` random tiny networks of every kind in L∞, L2 and L1; `--zoo` and `--jair` images a network. Search seconds are
+`--toys` random tiny networks of every kind in L∞, L2 and L1; `--zoo` and `--jair` images per network. Search seconds are
 CPU seconds of the whole search (attack, failed goals and all), making seconds what evidence adds to it, check seconds
 what `radii.evidence.check` takes for the same radius. `--first` is the first seed of the toys, for runs in parts.
 """
@@ -147,7 +147,7 @@ def jobs(asked: argparse.Namespace) -> Iterator[tuple[str, Iterator[tuple[Classi
 
 
 def main() -> None:
-    """Measures, prints a line a network, and keeps the figures."""
+    """Measures, prints a line per network, and keeps the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, count in (("toys", 700), ("zoo", 80), ("jair", 30), ("damaged", 200), ("first", 0)):
         parser.add_argument(f"--{name}", type=int, default=count)

@@ -119,7 +119,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--instances", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=10.0, help="CPU seconds per query")
     parser.add_argument("--quick", type=float, default=1.0, help="CPU seconds per query where the k are compared")
-    parser.add_argument("--patience", type=float, default=30.0, help="CPU seconds an instance and verifier")
+    parser.add_argument("--patience", type=float, default=30.0, help="CPU seconds per instance and verifier")
     parser.add_argument("--only", choices=("native", "milp", "vibecheck"), help="ask this verifier only")
     parser.add_argument("--image", type=int, nargs="+", help="ask about these images only")
     parser.add_argument("--table", action="store_true", help="print what is known, ask nothing")

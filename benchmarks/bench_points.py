@@ -2,7 +2,7 @@
 
     python benchmarks/bench_points.py [--networks 4] [--seconds 5] [--points 10000]
 
-Every point is evaluated in float64 on the graph. One line a run; the last line says how many points broke a proof, and
+Every point is evaluated in float64 on the graph. One line per run; the last line says how many points broke a proof, and
 the exit code is 1 if any did.
 """
 
@@ -75,7 +75,7 @@ def broken(network: Classifier, x: np.ndarray, label: int) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--networks", type=int, default=4, help="seeds a kind")
-    parser.add_argument("--seconds", type=float, default=5.0, help="CPU seconds a radius")
+    parser.add_argument("--seconds", type=float, default=5.0, help="CPU seconds per radius")
     parser.add_argument("--points", type=int, default=10_000)
     asked = parser.parse_args()
     total = bad = runs = 0

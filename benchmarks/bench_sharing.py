@@ -166,7 +166,7 @@ def together(problems: list[Problem], count: int) -> Callable[[], Tensor]:
 
 
 def main() -> None:
-    """Prints a line a network and a line a batch size, and keeps them."""
+    """Prints a line per network and a line per batch size, and keeps them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--network", nargs="+", default=NETWORKS, metavar="NAME")
     parser.add_argument("--images", type=int, default=20)

@@ -42,3 +42,16 @@ def test_dir_offers_the_surface() -> None:
 def test_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'critical_epsilon'"):
         radii.critical_epsilon  # noqa: B018
+
+
+def test_every_name_stands_on_a_reference_page() -> None:
+    pages = (Path(__file__).parents[1] / "docs" / "reference").glob("*.md")
+    listed = {
+        line.split()[1] for page in pages for line in page.read_text(encoding="utf-8").splitlines() if line[:3] == ":::"
+    }
+    for name in PUBLIC:
+        thing = getattr(radii, name)
+        home = "radii.train.run" if inspect.ismodule(thing) else thing.__module__
+        assert home in listed or f"{home}.{name}" in listed, (
+            f"radii.{name}: expected {home} on a page of docs/reference"
+        )

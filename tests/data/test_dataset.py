@@ -68,7 +68,7 @@ def test_a_label_column_is_taken():
         (X, Y, {"class_names": ("a", "b")}, r"labels from 0 to 1, got 2 at input 2 \(2 such labels\)"),
         (X, Y - 1, {}, "labels from 0 to 1, got -1 at input 0"),
         (X, Y + 0.5, {}, "expected whole numbers"),
-        (X, np.eye(6), {}, "one whole number an input, got an array of shape"),
+        (X, np.eye(6), {}, "one whole number per input, got an array of shape"),
         (np.where(X > 0.9, np.nan, X), Y, {}, "NaN or infinity in 1 inputs, first in input 5"),
         (np.where(X > 0.9, np.inf, X), Y, {}, "NaN or infinity"),
         (X * 255, Y, {}, r"domain \[0, 1\], got \[0, 255\]: these look like pixels from 0 to 255; give scale=255"),

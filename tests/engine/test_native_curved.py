@@ -14,7 +14,7 @@ from tests.engine.curved import KINDS, conv_tanh, curved, gap, grid_radius
 from tests.engine.tuned import few_inputs
 
 from radii.bounds.intermediate_curves import Place, relax
-from radii.bounds.operands import Sites
+from radii.bounds.operands import Operands
 from radii.bounds.region import Region
 from radii.decide import Budget, replay
 from radii.engine.interval_tree import IntervalTree
@@ -72,10 +72,10 @@ def tree_of(network, instance, goal, norm, few) -> IntervalTree:
     asked = margins(network, instance.label, Classification())
     size = torch.tensor([goal], dtype=torch.float64)
     ball = Region.around(torch.from_numpy(instance.x[None].copy()), size, norm, network.domain)
-    sites = Sites.of(asked.graph)
-    none = torch.full((1, sites.size), torch.inf, dtype=torch.float64)
-    tree = IntervalTree(asked, ball, goal, sites, asked.shift, few_inputs(few).intervals)
-    tree.start(relax(sites, Place((ball,)), -none, none))
+    operands = Operands.of(asked.graph)
+    none = torch.full((1, operands.size), torch.inf, dtype=torch.float64)
+    tree = IntervalTree(asked, ball, goal, operands, asked.shift, few_inputs(few).intervals)
+    tree.start(relax(operands, Place((ball,)), -none, none))
     return tree
 
 
@@ -93,7 +93,7 @@ def test_no_violation_is_lost(kind, norm, few):
         asked = tree.margins
         outputs = asked.graph.values(torch.from_numpy(x))
         margin = outputs[-1].flatten(1) @ asked.rows.T - asked.shift
-        flat = torch.cat([outputs[s.source].flatten(1) for s in tree.sites.all], 1)
+        flat = torch.cat([outputs[s.source].flatten(1) for s in tree.operands.all], 1)
         distance = torch.from_numpy(np.linalg.norm(x - instance.x, ord=NORMS[norm].order, axis=1))
         met = 0
         for _ in range(6):

@@ -1,4 +1,4 @@
-"""FGSM, the fast gradient sign method: one move to the point of the ball that a linear network would fear most."""
+"""FGSM, the fast gradient sign method: one move to the point of the ball where the linearised margin is least."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class _Late(Exception):
 
 
 class Surface:
-    """OutputRows f_label − f_target of a graph's logits, batched over rows of (flat input, label, target).
+    """Margins f_label − f_target of a graph's logits, batched over rows of (flat input, label, target).
 
     A target of −1 means the strongest other class. When the network ends in a ReLU, its outputs tie at 0 as soon as
     the label's pre-activation is not positive: the ReLU is dropped and a constant 0 joins the outputs as one more

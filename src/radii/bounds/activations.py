@@ -26,7 +26,7 @@ from radii.models.operators import Affine, Product, Relu, Tanh
 TANH = 16 * U64
 
 Ends = tuple[Tensor, Tensor]  # the low and the high ends of an operand, of any shape that broadcasts with the slopes
-Slopes = tuple[Tensor, ...]  # one an operand
+Slopes = tuple[Tensor, ...]  # one per operand
 
 
 @dataclass(frozen=True, eq=False)

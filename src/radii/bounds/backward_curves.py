@@ -1,8 +1,8 @@
-"""Descend: a linear function of any node's value bounded by a linear function of the input, through any curves.
+"""Backward linear bounds through any curves: a linear function of a node's value by one of the input.
 
 The pass of `backward` for graphs with Tanh and products, with slopes of each row's own. Ends that a split has set may
-be used with a multiplier: the *pull*, β ≥ 0 for z ≥ low, −β for z ≤ high. Rounding is charged as it happens: passing
-coefficients a of y = Lx + c loses at most γ·|a|·(|L|·|x| + |c|).
+be used with a multiplier, as in β-CROWN: the *pull* is β ≥ 0 for z ≥ low and −β for z ≤ high. Rounding is charged as it
+happens: passing coefficients a of y = Lx + c loses at most γ·|a|·(|L|·|x| + |c|).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from radii._torch import Tensor, torch
 from radii.bounds.backward import Magnitudes
-from radii.bounds.operands import Lines, Sites
+from radii.bounds.operands import Lines, Operands
 from radii.bounds.rounding import U64, UP, gamma
 from radii.models.graph import Graph
 from radii.models.operators import Affine
@@ -32,7 +32,7 @@ class Bound:
 
 @dataclass(frozen=True, eq=False)
 class Pull:
-    """Multipliers (batch, rows, sites) for the ends (batch, 1, sites) that splits have set; no end is ±inf."""
+    """Multipliers (batch, rows, operands) for the ends (batch, 1, operands) that splits have set; no end is ±inf."""
 
     size: Tensor
     low: Tensor
@@ -45,11 +45,11 @@ class Pull:
         return up, down
 
 
-def descend(
-    sites: Sites, start: int, rows: Tensor, lines: dict[int, Lines], sizes: Magnitudes, pull: Pull | None = None
+def backward_curves(
+    operands: Operands, start: int, rows: Tensor, lines: dict[int, Lines], sizes: Magnitudes, pull: Pull | None = None
 ) -> Bound:
     """Bounds rows·value(start) from below by a linear function of the input; rows are (batch, rows, size)."""
-    graph = sites.graph
+    graph = operands.graph
     batch, count = rows.shape[:2]
     pending: dict[int, Tensor] = {start: rows}
     sums = _Sums(rows.new_zeros((batch, count)), rows.new_zeros((batch, count)), rows.new_zeros((batch, count)))
@@ -65,17 +65,17 @@ def descend(
 
     for index in range(start, 0, -1):
         if pull is not None and pulls is not None and index < start:
-            for site in sites.of_source.get(index, ()):
-                up, down = (p[..., site.start : site.end] for p in pulls)
+            for operand in operands.of_source.get(index, ()):
+                up, down = (p[..., operand.start : operand.end] for p in pulls)
                 join(index, down - up)
-                sums.add(up, pull.low[..., site.start : site.end])
-                sums.add(-down, pull.high[..., site.start : site.end])
+                sums.add(up, pull.low[..., operand.start : operand.end])
+                sums.add(-down, pull.high[..., operand.start : operand.end])
         a = pending.pop(index, None)
         if a is None:
             continue
-        if index in sites.curves:
+        if index in operands.curves:
             met[index] = a.detach()
-            sources = [site.source for site in sites.of_node[index]]
+            sources = [operand.source for operand in operands.of_node[index]]
             parts = _relax(a, lines[index], [sizes.value[i][:, None] for i in sources], sums)
             for i, part in zip(sources, parts):
                 join(i, part)
@@ -91,7 +91,7 @@ def descend(
     first = pending.get(0)
     if first is None:
         first = rows.new_zeros((batch, count, graph.nodes[0].size))
-    return Bound(first, sums.total(len(graph.nodes) + len(sites.all)), met)
+    return Bound(first, sums.total(len(graph.nodes) + len(operands.all)), met)
 
 
 @dataclass(eq=False)

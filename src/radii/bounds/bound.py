@@ -8,7 +8,7 @@ from radii._torch import Tensor, torch
 from radii.bounds.intermediate import Root, bound_root
 from radii.bounds.intermediate_curves import Place, Relaxed, relax
 from radii.bounds.lowering import is_smooth
-from radii.bounds.operands import Sites
+from radii.bounds.operands import Operands
 from radii.bounds.region import Region
 from radii.models.graph import Graph
 
@@ -23,11 +23,11 @@ def bound(
     Once `go_on` says no, the layers that are left get intervals only.
     """
     if is_smooth(graph):
-        sites = Sites.of(graph)
+        operands = Operands.of(graph)
         if known is None:
-            none = torch.full((len(region.center), sites.size), torch.inf, dtype=torch.float64)
+            none = torch.full((len(region.center), operands.size), torch.inf, dtype=torch.float64)
             known = (-none, none)
-        return relax(sites, Place((region,)), *known, go_on=go_on)
+        return relax(operands, Place((region,)), *known, go_on=go_on)
     return bound_root(graph, region, None if known is None else _by_relu(graph, known), go_on=go_on)
 
 
@@ -42,11 +42,11 @@ def ends(root: Root | Relaxed) -> Known:
 
 def arguments(graph: Graph) -> int:
     """How many arguments of activations a lowered graph has."""
-    return Sites.of(graph).size
+    return Operands.of(graph).size
 
 
 def _by_relu(graph: Graph, known: Known) -> dict[int, tuple[Tensor, Tensor]]:
     found = {}
-    for site in Sites.of(graph).all:
-        found[site.node] = (known[0][:, site.start : site.end], known[1][:, site.start : site.end])
+    for operand in Operands.of(graph).all:
+        found[operand.node] = (known[0][:, operand.start : operand.end], known[1][:, operand.start : operand.end])
     return found

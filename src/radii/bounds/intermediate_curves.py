@@ -1,8 +1,8 @@
-"""Smooth networks: bounds of graphs whose activations are any curves (Tanh, products, ReLU), in batches of nodes.
+"""Intermediate bounds of graphs whose activations are any curves (Tanh, products, ReLU), in batches of nodes.
 
-A node of a search gives every site (an operand of an operator that is not affine) an interval. Here the intervals are
-tightened layer by layer with backward linear bounds, and rows of outputs are bounded by linear functions of the input,
-whose slopes and multipliers climb the bound's own gradient.
+A node of a search gives every operand of an operator that is not affine an interval. Here the intervals are tightened
+layer by layer with backward linear bounds, and rows of outputs are bounded by linear functions of the input, whose
+slopes and multipliers climb the bound's own gradient.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from radii._torch import Tensor, torch
 from radii.bounds.ascent import adam
 from radii.bounds.backward import Magnitudes
-from radii.bounds.backward_curves import Bound, Pull, descend
+from radii.bounds.backward_curves import Bound, Pull, backward_curves
 from radii.bounds.cuts import lowest_under_cut
 from radii.bounds.interval import of_input, through
-from radii.bounds.operands import Lines, Site, Sites, Slants, lines_of
+from radii.bounds.operands import Lines, Operand, Operands, Slants, lines_of
 from radii.bounds.region import Region, times
 from radii.bounds.rounding import U32, U64, UP, gamma
 from radii.models.graph import Graph
@@ -85,11 +85,11 @@ class Cut:
 
 @dataclass(frozen=True, eq=False)
 class Relaxed:
-    """A batch of nodes on one graph: intervals of all sites, and the lines that belong to them."""
+    """A batch of nodes on one graph: intervals of all operands, and the lines that belong to them."""
 
-    sites: Sites
+    operands: Operands
     place: Place
-    low: Tensor  # (batch, sites)
+    low: Tensor  # (batch, operands)
     high: Tensor
     magnitudes: Magnitudes
     lines: dict[int, Lines]
@@ -99,7 +99,7 @@ class Relaxed:
     @property
     def graph(self) -> Graph:
         """The lowered graph."""
-        return self.sites.graph
+        return self.operands.graph
 
     @property
     def region(self) -> Region:
@@ -109,7 +109,7 @@ class Relaxed:
     def rows(self, index: Tensor) -> Relaxed:
         """The same for these members of the batch."""
         return Relaxed(
-            self.sites,
+            self.operands,
             self.place.rows(index),
             self.low[index],
             self.high[index],
@@ -121,16 +121,15 @@ class Relaxed:
 
     def bound(self, rows: Tensor, slants: Slants, pull: Pull | None) -> Bound:
         """Linear lower bounds of rows·outputs with these slopes and multipliers."""
-        ends = self.low[:, None], self.high[:, None]
+        every, ends = self.operands, (self.low[:, None], self.high[:, None])
         lines = {
-            k: lines_of(self.sites, k, ends, self.sites.parts(k, slants.under), self.sites.parts(k, slants.over))
-            for k in self.sites.curves
+            k: lines_of(every, k, ends, every.parts(k, slants.under), every.parts(k, slants.over)) for k in every.curves
         }
-        return descend(self.sites, len(self.graph.nodes) - 1, rows, lines, self.magnitudes, pull)
+        return backward_curves(self.operands, len(self.graph.nodes) - 1, rows, lines, self.magnitudes, pull)
 
     def margins(self, rows: Tensor) -> Bound:
         """Linear lower bounds of rows·outputs, for rows of shape (batch, rows, outputs)."""
-        return descend(self.sites, len(self.graph.nodes) - 1, rows, self.lines, self.magnitudes)
+        return backward_curves(self.operands, len(self.graph.nodes) - 1, rows, self.lines, self.magnitudes)
 
     def best_margins(self, rows: Tensor, steps: int = 8) -> tuple[Tensor, Tensor]:
         """Linear lower bounds a·x + c of rows·outputs, their slopes optimised for the least values on the region."""
@@ -139,18 +138,18 @@ class Relaxed:
 
 
 def relax(
-    sites: Sites,
+    operands: Operands,
     place: Place,
     low: Tensor,
     high: Tensor,
     wanted: Tensor | None = None,
     go_on: Callable[[], bool] = lambda: True,
 ) -> Relaxed:
-    """Intervals and lines of all sites over a place, from intervals (batch, sites) that are known (±inf: nothing is).
+    """Intervals and lines of all operands over a place, from known intervals (batch, operands), ±inf where none is.
 
-    Only sites that are `wanted` are bounded backwards, and none once `go_on` says no: the others by intervals alone.
+    Only operands that are `wanted` are bounded backwards, and none once `go_on` says no: the others by intervals alone.
     """
-    graph = sites.graph
+    graph = operands.graph
     low, high = low.clone(), high.clone()
     first_low, first_high = of_input(graph, place.regions[0])
     for region in place.regions[1:]:
@@ -163,57 +162,57 @@ def relax(
     lines: dict[int, Lines] = {}
     choices: dict[int, Slants] = {}
     for index, node in enumerate(graph.nodes[1:], start=1):
-        if index in sites.curves:
-            for site in sites.of_node[index]:
-                at = slice(site.start, site.end)
-                low[:, at] = torch.maximum(low[:, at], lows[site.source].flatten(1))
-                high[:, at] = torch.minimum(high[:, at], highs[site.source].flatten(1))
-            useful = sites.curves[index].worth(sites.ends(index, low, high))
-            for site in sites.of_node[index]:
-                at = slice(site.start, site.end)
+        if index in operands.curves:
+            for operand in operands.of_node[index]:
+                at = slice(operand.start, operand.end)
+                low[:, at] = torch.maximum(low[:, at], lows[operand.source].flatten(1))
+                high[:, at] = torch.minimum(high[:, at], highs[operand.source].flatten(1))
+            useful = operands.curves[index].worth(operands.ends(index, low, high))
+            for operand in operands.of_node[index]:
+                at = slice(operand.start, operand.end)
                 chosen = useful if wanted is None else useful & wanted[at]
                 if go_on():
-                    _tighten(sites, site, place, (low, high), chosen.any(0).nonzero()[:, 0], (lines, sizes))
+                    _tighten(operands, operand, place, (low, high), chosen.any(0).nonzero()[:, 0], (lines, sizes))
                 crossed = low[:, at] > high[:, at]
                 empty |= crossed.any(1)
                 # A node without points is dropped; until then its intervals must not upset the arithmetic.
                 high[:, at] = torch.where(crossed, low[:, at], high[:, at])
-                shape = lows[site.source].shape
-                lows[site.source], highs[site.source] = low[:, at].reshape(shape), high[:, at].reshape(shape)
-            choices[index] = Slants.of_node(sites, index, low, high)
+                shape = lows[operand.source].shape
+                lows[operand.source], highs[operand.source] = low[:, at].reshape(shape), high[:, at].reshape(shape)
+            choices[index] = Slants.of_node(operands, index, low, high)
             under, over = (torch.split(t, node.size, -1) for t in (choices[index].under, choices[index].over))
-            lines[index] = lines_of(sites, index, (low[:, None], high[:, None]), under, over)
+            lines[index] = lines_of(operands, index, (low[:, None], high[:, None]), under, over)
         a, b = through(node, [lows[i] for i in node.inputs], [highs[i] for i in node.inputs])
         lows.append(a)
         highs.append(b)
         sizes.grow(graph, a, b)
-    return Relaxed(sites, place, low, high, sizes, lines, Slants.join(low, list(choices.values())), empty)
+    return Relaxed(operands, place, low, high, sizes, lines, Slants.join(low, list(choices.values())), empty)
 
 
 def _tighten(
-    sites: Sites,
-    site: Site,
+    operands: Operands,
+    operand: Operand,
     place: Place,
     ends: tuple[Tensor, Tensor],
     which: Tensor,
     known: tuple[dict[int, Lines], Magnitudes],
 ) -> None:
-    """Backward bounds of some units of a site, in place."""
+    """Backward bounds of some units of an operand, in place."""
     low, high = ends
-    if site.source == 0 or not len(which):
+    if operand.source == 0 or not len(which):
         return
-    width = max(sites.graph.nodes[i].size for i in range(site.source + 1))
+    width = max(operands.graph.nodes[i].size for i in range(operand.source + 1))
     step = max(1, CHUNK // (2 * len(low) * width))
     for begin in range(0, len(which), step):
         units = which[begin : begin + step]
-        rows = low.new_zeros((len(units), sites.graph.nodes[site.source].size))
+        rows = low.new_zeros((len(units), operands.graph.nodes[operand.source].size))
         rows[torch.arange(len(units)), units] = 1.0
         both = torch.cat([rows, -rows])[None].expand(len(low), -1, -1)
-        bound = descend(sites, site.source, both, known[0], known[1])
+        bound = backward_curves(operands, operand.source, both, known[0], known[1])
         least = place.lowest(bound.a, bound.c)
         if place.cut is not None:
             least = torch.maximum(least, place.cut.lowest(place.regions[-1], bound.a, bound.c))
-        at, count = site.start + units, len(units)
+        at, count = operand.start + units, len(units)
         low[:, at] = torch.fmax(low[:, at], least[:, :count])
         high[:, at] = torch.fmin(high[:, at], -least[:, count:])
 
@@ -264,7 +263,7 @@ def climb(
         if step == steps or bool((best.value > 0).all()):
             break
         if pull is not None and len(spans) == 2:
-            spans.append(_scale(net.sites, bound.met, moving[2]))
+            spans.append(_scale(net.operands, bound.met, moving[2]))
         rate = RATE * DECAY**step
         moving = [_moved(m, g, s, k, rate, step) for m, g, s, k in zip(moving, gradients, spans, moments)]
         kept = replace(start, under=moving[0], over=moving[1]).clamp()
@@ -289,12 +288,12 @@ def _moved(
     return value.detach() + rate * span * adam(torch.nan_to_num(gradient) * span, *moments, step, 1e-30)
 
 
-def _scale(sites: Sites, met: dict[int, Tensor], like: Tensor) -> Tensor:
-    """What size of multiplier is worth trying at each site: the largest coefficient of its layer, a part of it."""
+def _scale(operands: Operands, met: dict[int, Tensor], like: Tensor) -> Tensor:
+    """What size of multiplier is worth trying at each operand: the largest coefficient of its layer, a part of it."""
     scale = torch.zeros_like(like)
-    for site in sites.all:
-        if site.node in met:
-            scale[..., site.start : site.end] = 0.3 * met[site.node].abs().amax(-1, keepdim=True)
+    for operand in operands.all:
+        if operand.node in met:
+            scale[..., operand.start : operand.end] = 0.3 * met[operand.node].abs().amax(-1, keepdim=True)
     return scale
 
 

@@ -1,4 +1,4 @@
-"""Sites: the operands of operators that are not affine, as places in flat vectors, and the lines over them."""
+"""Operands of the operators that are not affine, as places in flat vectors, and the lines over them."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from radii.models.graph import Graph
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
-    """One operand of a node that is not affine, and its place in flat vectors over all sites."""
+class Operand:
+    """One operand of a node that is not affine, and its place in flat vectors over all operands."""
 
     node: int
-    operand: int
+    place: int
     source: int
     start: int
     end: int
 
 
 @dataclass(frozen=True, eq=False)
-class Sites:
-    """All sites of a lowered graph in order."""
+class Operands:
+    """All operands of a lowered graph in order."""
 
     graph: Graph
-    all: tuple[Site, ...]
+    all: tuple[Operand, ...]
     curves: dict[int, Curve]
 
     @staticmethod
-    def of(graph: Graph) -> Sites:
-        """The sites of a graph; a value multiplied by itself is one site."""
-        found: list[Site] = []
+    def of(graph: Graph) -> Operands:
+        """The operands of a graph; a value multiplied by itself is one operand."""
+        found: list[Operand] = []
         curves: dict[int, Curve] = {}
         first = 0
         for index, node in enumerate(graph.nodes):
@@ -40,10 +40,10 @@ class Sites:
             if curve is None:
                 continue
             curves[index] = curve
-            for operand, source in enumerate(dict.fromkeys(node.inputs)):
-                found.append(Site(index, operand, source, first, first + node.size))
+            for place, source in enumerate(dict.fromkeys(node.inputs)):
+                found.append(Operand(index, place, source, first, first + node.size))
                 first += node.size
-        return Sites(graph, tuple(found), curves)
+        return Operands(graph, tuple(found), curves)
 
     @property
     def size(self) -> int:
@@ -51,27 +51,27 @@ class Sites:
         return self.all[-1].end if self.all else 0
 
     @cached_property
-    def of_node(self) -> dict[int, tuple[Site, ...]]:
-        """The sites of every node that is not affine."""
+    def of_node(self) -> dict[int, tuple[Operand, ...]]:
+        """The operands of every node that is not affine."""
         return {k: tuple(s for s in self.all if s.node == k) for k in self.curves}
 
     @cached_property
-    def of_source(self) -> dict[int, tuple[Site, ...]]:
-        """The sites whose operand is a node's value."""
+    def of_source(self) -> dict[int, tuple[Operand, ...]]:
+        """The operands that a node's value is."""
         return {k: tuple(s for s in self.all if s.source == k) for k in {s.source for s in self.all}}
 
     def ends(self, node: int, low: Tensor, high: Tensor) -> tuple[Ends, ...]:
-        """The ends of a node's operands from flat vectors (…, sites)."""
+        """The ends of a node's operands from flat vectors (…, operands)."""
         return tuple((low[..., s.start : s.end], high[..., s.start : s.end]) for s in self.of_node[node])
 
     def parts(self, node: int, flat: Tensor) -> Slopes:
-        """A node's operands in a flat vector (…, sites)."""
+        """A node's operands in a flat vector (…, operands)."""
         return tuple(flat[..., s.start : s.end] for s in self.of_node[node])
 
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """Lower and upper lines of one node: slopes an operand and offsets, (batch, rows or 1, size)."""
+    """Lower and upper lines of one node: slopes per operand and offsets, (batch, rows or 1, size)."""
 
     under: Slopes
     over: Slopes
@@ -86,7 +86,7 @@ class Lines:
 
 @dataclass(frozen=True, eq=False)
 class Slants:
-    """The slopes of all lines, flat (batch, rows, sites), below and above, with their useful limits."""
+    """The slopes of all lines, flat (batch, rows, operands), below and above, with their useful limits."""
 
     under: Tensor
     over: Tensor
@@ -96,9 +96,9 @@ class Slants:
     over_most: Tensor
 
     @staticmethod
-    def of_node(sites: Sites, node: int, low: Tensor, high: Tensor) -> Slants:
-        """The slopes to start from of one node's lines alone, (batch, 1, its sites), for intervals (batch, sites)."""
-        ends, curve = sites.ends(node, low, high), sites.curves[node]
+    def of_node(operands: Operands, node: int, low: Tensor, high: Tensor) -> Slants:
+        """The first slopes of one node's lines alone, (batch, 1, its operands), for intervals (batch, operands)."""
+        ends, curve = operands.ends(node, low, high), operands.curves[node]
         under, over = curve.under(ends), curve.over(ends)
         six = (under.start, over.start, under.least, under.most, over.least, over.most)
         return Slants(*(torch.cat(part, -1)[:, None] for part in six))
@@ -125,7 +125,7 @@ class Slants:
         return replace(self, under=under, over=over)
 
 
-def lines_of(sites: Sites, node: int, ends: tuple[Tensor, Tensor], under: Slopes, over: Slopes) -> Lines:
-    """The lines of a node with these slopes an operand, certified for the intervals (…, sites) of the operands."""
-    curve, sides = sites.curves[node], sites.ends(node, *ends)
+def lines_of(operands: Operands, node: int, ends: tuple[Tensor, Tensor], under: Slopes, over: Slopes) -> Lines:
+    """The lines of a node with these slopes per operand, certified for the intervals (…, operands) of the operands."""
+    curve, sides = operands.curves[node], operands.ends(node, *ends)
     return Lines(under, over, curve.floor(sides, under), curve.ceiling(sides, over))

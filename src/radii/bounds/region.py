@@ -1,4 +1,4 @@
-"""Region: a batch of balls (one an image) intersected with the domain, and what linear functions do on them.
+"""Region: a batch of balls (one per image) intersected with the domain, and what linear functions do on them.
 
 A linear function a·x + c on the ball of size ε around x0 has its least value at a·x0 + c + h(a, ε), where the support
 h(a, ε) = min of a·δ over ‖δ‖ ≤ ε, −down ≤ δ ≤ up is convex and decreasing in ε. So Newton's method from ε = 0 finds the

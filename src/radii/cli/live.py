@@ -53,7 +53,7 @@ def shown(tally: Tally, as_json: bool) -> Iterator[Display]:
 
 
 class Events:
-    """One JSON object a line, flushed at once."""
+    """One JSON object per line, flushed at once."""
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally

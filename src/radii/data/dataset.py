@@ -123,7 +123,7 @@ def _whole_numbers(values: Any, what: str) -> NDArray[np.int64]:
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
-        raise DataError(f"{what}: expected one whole number an input, got an array of shape {array.shape}")
+        raise DataError(f"{what}: expected one whole number per input, got an array of shape {array.shape}")
     if array.dtype.kind not in "iub" and not (array.dtype.kind == "f" and bool((array == np.round(array)).all())):
         raise DataError(f"{what}: expected whole numbers, got values of type {array.dtype}")
     return array.astype(np.int64)

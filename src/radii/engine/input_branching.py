@@ -1,4 +1,4 @@
-"""Halving: which input of a box to halve, by how much of the relaxation's error it causes.
+"""Input branching: which input of a box to halve, by how much of the relaxation's error it causes.
 
 A ReLU that may take both signs loses up to the lift of its upper line, weighted by its coefficient in the bound. Each
 input causes the share of that loss in which it moves the neuron. Halving by the bound's own coefficients instead looks
@@ -45,7 +45,7 @@ def losses(root: Root | Relaxed, weights: Tensor, room: Tensor) -> Tensor:
 
 
 def _moves(root: Root, room: Tensor) -> dict[int, Tensor]:
-    """How far each input's width moves every ReLU's argument along the upper lines: (boxes, d, size) a ReLU node."""
+    """How far each input's width moves every ReLU's argument along the upper lines: (boxes, d, size) per ReLU node."""
     graph: Graph = root.graph
     boxes, d = room.shape
     values = [torch.diag_embed(room).reshape(boxes * d, *graph.nodes[0].shape)]
@@ -74,8 +74,8 @@ def unit_losses(net: Relaxed, met: dict[int, Tensor], slants: Slants) -> dict[in
     """
     result = {}
     for node, a in met.items():
-        curve, ends = net.sites.curves[node], net.sites.ends(node, net.low, net.high)
-        below, above = net.sites.parts(node, slants.under[:, 0]), net.sites.parts(node, slants.over[:, 0])
+        curve, ends = net.operands.curves[node], net.operands.ends(node, net.low, net.high)
+        below, above = net.operands.parts(node, slants.under[:, 0]), net.operands.parts(node, slants.over[:, 0])
         slopes = tuple(torch.where(a > 0, low, high) for low, high in zip(below, above))
         gap = curve.ceiling(ends, slopes) - curve.floor(ends, slopes)
         cost = torch.where(curve.worth(ends), a.abs() * gap, torch.zeros_like(gap))
@@ -89,11 +89,11 @@ def caused(net: Relaxed, costs: dict[int, Tensor], room: Tensor) -> Tensor:
     values = [torch.diag_embed(room).reshape(boxes * d, *graph.nodes[0].shape)]
     result = torch.zeros_like(room)
     for index, node in enumerate(graph.nodes[1:], start=1):
-        if index not in net.sites.curves:
+        if index not in net.operands.curves:
             assert isinstance(node.operator, Affine)
             values.append(node.operator.linear(*(values[i] for i in node.inputs)))
             continue
-        sources = [values[s.source].reshape(boxes, d, node.size) for s in net.sites.of_node[index]]
+        sources = [values[s.source].reshape(boxes, d, node.size) for s in net.operands.of_node[index]]
         moved = torch.stack([slope * v for slope, v in zip(net.lines[index].over, sources)]).sum(0)
         values.append(moved.reshape(boxes * d, *node.shape))
         if index in costs:

@@ -1,4 +1,4 @@
-"""Boxes: input splitting for networks with few inputs, in batches, worst box first.
+"""Input split: boxes of inputs for networks with few inputs, in batches, worst box first.
 
 A clause is met nowhere in a box where the lower bound of one of its rows, or of a sum of rows with weights ≥ 0, is
 above 0. A box with a clause left open is halved along the input that causes most of the relaxation's loss. The halves

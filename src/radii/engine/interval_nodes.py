@@ -1,4 +1,4 @@
-"""IntervalNodes: subproblems of a network with curves, each an interval for every site, and where to split them.
+"""IntervalNodes: subproblems of a network with curves, each an interval for every operand, and where to split them.
 
 A unit's lines are worst where its interval is wide and its coefficient in the bound large: the unit that costs the
 bound most is split, a ReLU at 0, a tanh where the lines of the two halves lose least, other operands in the middle.
@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from radii._torch import Tensor, torch
 from radii.bounds.activations import ReluCurve, TanhCurve
 from radii.bounds.intermediate_curves import Relaxed
-from radii.bounds.operands import Sites
+from radii.bounds.operands import Operands
 from radii.engine.tuning import DEFAULT, IntervalTrees
 
 
@@ -20,19 +20,19 @@ class IntervalNodes:
     """A batch of nodes; all tensors have the nodes along their first dimension, and are float64 but for indices."""
 
     objective: Tensor  # which row of the margins
-    low: Tensor  # (nodes, sites) intervals that hold inside the node
+    low: Tensor  # (nodes, operands) intervals that hold inside the node
     high: Tensor
-    set_low: Tensor  # (nodes, sites) ends that splits have set, ±inf where none has
+    set_low: Tensor  # (nodes, operands) ends that splits have set, ±inf where none has
     set_high: Tensor
-    under: Tensor  # (nodes, sites) slopes of lower and upper lines
+    under: Tensor  # (nodes, operands) slopes of lower and upper lines
     over: Tensor
-    pull: Tensor  # (nodes, sites) multipliers
+    pull: Tensor  # (nodes, operands) multipliers
     box_low: Tensor  # (nodes, d) the inputs of the node
     box_high: Tensor
     a: Tensor  # (nodes, d) the linear bound of the margin …
     c: Tensor  # … with rounding and shift taken off
     radius: Tensor  # no violation is closer than this
-    place: Tensor  # which site (or input) to split, −1 when none can be
+    place: Tensor  # which operand (or input) to split, −1 when none can be
     point: Tensor  # and where
 
     def pick(self, index: Tensor) -> IntervalNodes:
@@ -49,7 +49,7 @@ class IntervalNodes:
 
     @staticmethod
     def roots(net: Relaxed, objectives: Tensor, box: tuple[Tensor, Tensor]) -> IntervalNodes:
-        """One node an objective from the relaxation of the whole region (of one image), not yet bounded."""
+        """One node per objective from the relaxation of the whole region (of one image), not yet bounded."""
         count = len(objectives)
         low, high = net.low.expand(count, -1).clone(), net.high.expand(count, -1).clone()
         none = torch.full_like(low, torch.inf)
@@ -89,34 +89,36 @@ def divide(nodes: IntervalNodes, inputs: bool) -> IntervalNodes:
     return IntervalNodes.join([down, up])
 
 
-def site_splits(
+def operand_splits(
     net: Relaxed, lost: dict[int, Tensor], whole: Tensor, tuning: IntervalTrees = DEFAULT.intervals
 ) -> tuple[Tensor, Tensor]:
-    """The site to split in every node, −1 for none, and the point; `whole` are the widths at the root, (sites,)."""
+    """The operand to split in every node, −1 for none, and the point; `whole` (operands,) are the root's widths."""
     width = net.high - net.low
     score = torch.zeros_like(width)
     for node, cost in lost.items():
-        sites = net.sites.of_node[node]
-        share = [width[:, s.start : s.end] / whole[s.start : s.end].clamp_min(1e-300) for s in sites]
-        for k, site in enumerate(sites):
+        operands = net.operands.of_node[node]
+        share = [width[:, s.start : s.end] / whole[s.start : s.end].clamp_min(1e-300) for s in operands]
+        for k, operand in enumerate(operands):
             widest = torch.ones_like(cost, dtype=torch.bool)
-            for other in (o for o in range(len(sites)) if o != k):
+            for other in (o for o in range(len(operands)) if o != k):
                 widest &= (share[k] > share[other]) | ((share[k] == share[other]) & (k < other))
-            score[:, site.start : site.end] = torch.where(widest, cost, torch.zeros_like(cost))
+            score[:, operand.start : operand.end] = torch.where(widest, cost, torch.zeros_like(cost))
     thick = width > tuning.narrow * (1e-3 + torch.maximum(net.low.abs(), net.high.abs()))
     score = torch.where(thick, score, torch.zeros_like(score))
     best, at = score.max(1)
     rows = torch.arange(len(at))
-    point = _points(net.sites, at, net.low[rows, at], net.high[rows, at], tuning.parts)
+    point = _points(net.operands, at, net.low[rows, at], net.high[rows, at], tuning.parts)
     return torch.where(best > 0, at, torch.full_like(at, -1)), point
 
 
-def _points(sites: Sites, at: Tensor, low: Tensor, high: Tensor, parts: int) -> Tensor:
-    """Where to split each of these sites."""
-    kind = torch.zeros(sites.size, dtype=torch.int8)
-    for site in sites.all:
-        curve = sites.curves[site.node]
-        kind[site.start : site.end] = 1 if isinstance(curve, ReluCurve) else 2 if isinstance(curve, TanhCurve) else 0
+def _points(operands: Operands, at: Tensor, low: Tensor, high: Tensor, parts: int) -> Tensor:
+    """Where to split each of these operands."""
+    kind = torch.zeros(operands.size, dtype=torch.int8)
+    for operand in operands.all:
+        curve = operands.curves[operand.node]
+        kind[operand.start : operand.end] = (
+            1 if isinstance(curve, ReluCurve) else 2 if isinstance(curve, TanhCurve) else 0
+        )
     middle = 0.5 * low + 0.5 * high
     point = torch.where(kind[at] == 1, torch.zeros_like(low), middle)
     return torch.where(kind[at] == 2, _tanh_point(low, high, parts), point)

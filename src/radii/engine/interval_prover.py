@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from radii._torch import Tensor, torch
 from radii.bounds.intermediate_curves import Place, Relaxed, relax
-from radii.bounds.operands import Sites
+from radii.bounds.operands import Operands
 from radii.engine.goals import Goal
 from radii.engine.interval_tree import IntervalTree
 from radii.engine.prover import Limits, Prover
@@ -16,7 +16,7 @@ class IntervalProver(Prover):
 
     def __init__(self, state: RadiusState) -> None:
         super().__init__(state)
-        self.sites = Sites.of(state.margins.graph)
+        self.operands = Operands.of(state.margins.graph)
         self.intervals: dict[float, tuple[Tensor, Tensor]] = {}  # of all operands, by the radius of the ball
 
     def _attempt(self, radius: float, goal: Goal, limits: Limits) -> bool:
@@ -27,7 +27,7 @@ class IntervalProver(Prover):
 
     def bounded(self, radius: float) -> Relaxed:
         state, known = self.state, self._proven_ends(radius)
-        net = relax(self.sites, Place((state.region(radius),)), *known, go_on=lambda: not state.meter.over)
+        net = relax(self.operands, Place((state.region(radius),)), *known, go_on=lambda: not state.meter.over)
         self.intervals[radius] = (net.low, net.high)
         return net
 
@@ -36,7 +36,7 @@ class IntervalProver(Prover):
         state, ball, net = self.state, self.state.region(radius), self.bounded(radius)
         tuning = state.tuning
         shift = state.thresholds(net)
-        tree = IntervalTree(state.margins, ball, radius, self.sites, shift, tuning.intervals, tuning.trees.beyond)
+        tree = IntervalTree(state.margins, ball, radius, self.operands, shift, tuning.intervals, tuning.trees.beyond)
         tree.start(net)
         state.meter.nodes += tree.visited
         return tree
@@ -46,5 +46,5 @@ class IntervalProver(Prover):
         larger = [size for size in self.intervals if size >= radius]
         if larger:
             return self.intervals[min(larger)]
-        none = torch.full((1, self.sites.size), torch.inf, dtype=torch.float64)
+        none = torch.full((1, self.operands.size), torch.inf, dtype=torch.float64)
         return -none, none

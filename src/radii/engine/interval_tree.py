@@ -12,12 +12,12 @@ from radii._torch import Tensor, torch
 from radii.bounds.backward_curves import Pull
 from radii.bounds.intermediate_curves import Climb, Cut, Place, Relaxed, climb, relax
 from radii.bounds.interval import of_input
-from radii.bounds.operands import Sites
+from radii.bounds.operands import Operands
 from radii.bounds.region import Region
 from radii.bounds.rounding import gamma
 from radii.engine.input_branching import caused, unit_losses
 from radii.engine.input_split import region_of
-from radii.engine.interval_nodes import IntervalNodes, divide, site_splits
+from radii.engine.interval_nodes import IntervalNodes, divide, operand_splits
 from radii.engine.output_rows import OutputRows
 from radii.engine.search_tree import SearchTree
 from radii.engine.tuning import DEFAULT, IntervalTrees
@@ -31,7 +31,7 @@ class IntervalTree(SearchTree[IntervalNodes]):
     margins: OutputRows
     ball: Region  # of one image
     goal: float
-    sites: Sites
+    operands: Operands
     shift: Tensor
     tuning: IntervalTrees = DEFAULT.intervals
     beyond: tuple[tuple[float, float], ...] = DEFAULT.trees.beyond
@@ -52,7 +52,9 @@ class IntervalTree(SearchTree[IntervalNodes]):
     def batch(self) -> int:
         """How many nodes are split at once."""
         width = max(node.size for node in self.margins.graph.nodes)
-        return max(self.tuning.least_batch, min(self.tuning.batch, self.tuning.rows // max(1, self.sites.size * width)))
+        return max(
+            self.tuning.least_batch, min(self.tuning.batch, self.tuning.rows // max(1, self.operands.size * width))
+        )
 
     def start(self, net: Relaxed) -> None:
         """Bounds the roots from the relaxation of the whole ball."""
@@ -89,9 +91,9 @@ class IntervalTree(SearchTree[IntervalNodes]):
             return nodes
         width = max(node.size for node in self.margins.graph.nodes)
         wanted = None
-        if self.sites.size * width > self.tuning.work:
-            wanted = torch.zeros(self.sites.size, dtype=torch.bool)
-        net = relax(self.sites, self._place(nodes), nodes.low, nodes.high, wanted)
+        if self.operands.size * width > self.tuning.work:
+            wanted = torch.zeros(self.operands.size, dtype=torch.bool)
+        net = relax(self.operands, self._place(nodes), nodes.low, nodes.high, wanted)
         alive = (~net.empty).nonzero()[:, 0]
         return self._climb(net.rows(alive), nodes.pick(alive), self.tuning.steps)
 
@@ -132,7 +134,7 @@ class IntervalTree(SearchTree[IntervalNodes]):
             return
         lost = unit_losses(net, {k: a[:, 0] for k, a in found.met.items()}, found.slants)
         if not self.inputs:
-            nodes.place, nodes.point = site_splits(net, lost, self._whole, self.tuning)
+            nodes.place, nodes.point = operand_splits(net, lost, self._whole, self.tuning)
             return
         width = nodes.box_high - nodes.box_low
         score = caused(net, lost, width)

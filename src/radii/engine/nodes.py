@@ -51,7 +51,7 @@ class Nodes:
 
 
 def fix(nodes: Nodes, at: Tensor) -> Nodes:
-    """Both children of every node, with neuron `at` (one a node) fixed active, then all of them fixed inactive."""
+    """Both children of every node, with neuron `at` (one per node) fixed active, then all of them fixed inactive."""
     rows = torch.arange(len(nodes))
     up, down = nodes.pick(rows), nodes.pick(rows)
     up.low[rows, at] = 0.0

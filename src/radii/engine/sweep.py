@@ -34,7 +34,7 @@ def sweep(
     charge: Tensor,
     leaves_first: bool = False,
 ) -> Sweep:
-    """Linear bounds of objectives (rows, with their charges, one a node) by the lines that suit their signs best.
+    """Linear bounds of objectives (rows, with their charges, one per node) by the lines that suit their signs best.
 
     With `leaves_first` neurons of the first layer get no upper lines: the bound is that of the objective less its
     `left`·relu(z).

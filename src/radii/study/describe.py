@@ -28,7 +28,7 @@ def plan_lines(plan: Plan) -> list[str]:
 
 
 def _questions(settings: Sequence[Setting]) -> list[str]:
-    """One text a question; those that differ only in the target are one."""
+    """One text per question; those that differ only in the target are one."""
     targets: dict[tuple[str, str], list[str]] = {}
     for setting in settings:
         what = printed(setting.property, setting.property_parameters)

@@ -1,4 +1,4 @@
-"""What a plan still has to do and how long that may take, from similar finished unit in the store."""
+"""What a plan still has to do and how long that may take, from similar finished units in the store."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ def _draw(task: Task, part: BayesPart, wanted: int, tell: Any, done: list[Epoch]
 
 
 class Potential:
-    """The negative log posterior of flat weights, up to a constant: what the sampler rolls on."""
+    """The negative log posterior of flat weights, up to a constant: the potential energy of the sampler."""
 
     def __init__(self, task: Task, prior: float) -> None:
         self.task, self.precision = task, 1 / prior**2
