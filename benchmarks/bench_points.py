@@ -2,8 +2,8 @@
 
     python benchmarks/bench_points.py [--networks 4] [--seconds 5] [--points 10000]
 
-Every point is evaluated in float64 on the graph. One line per run; the last line says how many points broke a proof, and
-the exit code is 1 if any did.
+Every point is evaluated in float64 on the graph. One line per run; the last line says how many points broke a proof,
+and the exit code is 1 if any did.
 """
 
 from __future__ import annotations
