@@ -107,6 +107,15 @@ def mnist(data: Path, split: str) -> Any:
 
 
 @lru_cache
+def cifar_test(data: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The first CIFAR-10 test images with exact pixels in [0, 1], labels and positions in the test set."""
+    with np.load(data / "cifar10" / "cifar10_3000.npz") as held:
+        keep = held["exact_test"]
+        x, y, index = held["x_test"][keep], held["y_test"][keep], held["index_test"][keep]
+    return (x.transpose(0, 3, 1, 2) / 255).astype(np.float32), y.astype(np.int64), index
+
+
+@lru_cache
 def cifar(data: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """CIFAR-10 training images with exact pixels in [0, 1], labels and positions: those of the JAIR rows first."""
     with np.load(data / "cifar10" / "jair_train_images.npz") as rows:
@@ -136,6 +145,20 @@ def correct(data: Path, name: str, count: int) -> list[Instance]:
         if len(found) >= count:
             break
     return found[:count]
+
+
+def unseen(data: Path, name: str, first: int, count: int) -> list[Instance]:
+    """Of the test images from position `first` on, so many; those that a network gets wrong are left out."""
+    classifier = network(data, name)
+    if "resnet" in name:
+        x, y, index = cifar_test(data)
+    else:
+        images = mnist(data, "test")
+        x, y, index = images.x, images.y, images.indices
+    rows = np.flatnonzero((index >= first) & (index < first + count))
+    part = x[rows].reshape(-1, *classifier.input_shape)
+    right = classifier.predict(part) == y[rows]
+    return [Instance(part[i], int(y[rows[i]]), int(index[rows[i]])) for i in np.flatnonzero(right)]
 
 
 def published(data: Path, name: str) -> dict[int, dict[str, float]]:
