@@ -4,7 +4,8 @@
 
 `--toys` random tiny networks of every kind in L∞, L2 and L1; `--zoo` and `--jair` images per network. Search seconds
 are CPU seconds of the whole search (attack, failed goals and all), making seconds what evidence adds to it, check
-seconds what `radii.evidence.check` takes for the same radius. `--first` is the first seed of the toys, for runs in parts.
+seconds what `radii.evidence.check` takes for the same radius. `--first` is the first seed of the toys, for runs in
+parts.
 """
 
 from __future__ import annotations
