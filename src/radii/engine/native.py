@@ -234,14 +234,7 @@ class Native:
         except (MemoryError, RuntimeError, ValueError, ArithmeticError) as error:
             search.stopped, note = properties.failure(error)
         data, why = _evidence(search)
-        cost = Cost(
-            queries=1,
-            timeouts=int(search.stopped is Reason.TIME),
-            memory_errors=int(search.stopped is Reason.MEMORY),
-            nodes=search.meter.nodes,
-            cpu_seconds=search.meter.cpu,
-            wall_seconds=spent[1] + clock.wall,
-        )
+        cost = properties.cost_of(search.meter, search.stopped, spent[1] + clock.wall)
         witness = one.best
         return Radius.found(
             lower=search.lower if search.proven else None,

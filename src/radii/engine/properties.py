@@ -69,14 +69,7 @@ def measure(
             proven = lower > 0
     except (MemoryError, RuntimeError, ValueError, ArithmeticError) as error:
         stopped, note = failure(error)
-    cost = Cost(
-        queries=1,
-        timeouts=int(stopped is Reason.TIME),
-        memory_errors=int(stopped is Reason.MEMORY),
-        nodes=meter.nodes,
-        cpu_seconds=meter.cpu,
-        wall_seconds=clock.wall,
-    )
+    cost = cost_of(meter, stopped, clock.wall)
     return Radius.found(
         lower=lower if proven else None,
         upper=None if found.best is None else found.best.distance,
@@ -159,14 +152,7 @@ def reach(
     except (MemoryError, RuntimeError, ValueError, ArithmeticError) as error:
         stopped, note = failure(error)
     quantity, best = search.quantity, search.best
-    cost = Cost(
-        queries=1,
-        timeouts=int(stopped is Reason.TIME),
-        memory_errors=int(stopped is Reason.MEMORY),
-        nodes=meter.nodes,
-        cpu_seconds=meter.cpu,
-        wall_seconds=clock.wall,
-    )
+    cost = cost_of(meter, stopped, clock.wall)
     proven = quantity.reported(search.proven) if math.isfinite(search.proven) else None
     shown = None if best is None else quantity.reported(best.value)
     witness = None
@@ -187,6 +173,18 @@ def reach(
         prediction=found.prediction,
         cost=cost,
         note=note,
+    )
+
+
+def cost_of(meter: Meter, stopped: Reason | None, wall_seconds: float) -> Cost:
+    """What one search took, and which limit ended it."""
+    return Cost(
+        queries=1,
+        timeouts=int(stopped is Reason.TIME),
+        memory_errors=int(stopped is Reason.MEMORY),
+        nodes=meter.nodes,
+        cpu_seconds=meter.cpu,
+        wall_seconds=wall_seconds,
     )
 
 

@@ -25,9 +25,6 @@ from radii.evidence.walk import Walk
 from radii.models.classifier import Classifier
 from radii.problem import Classification, Instance
 
-FIELDS = ("kind", "split", "alpha", "alpha2")
-SPARSE = ("beta", "beta2", "cut")
-
 
 def read_claim(data: bytes) -> Claim:
     """What a piece of evidence claims; nothing is checked but its digest and its form."""

@@ -19,7 +19,6 @@ from radii.errors import InputError
 from radii.stats._arrays import BoolArray, Ends, FloatArray
 
 Walk = npt.NDArray[np.signedinteger[Any]]
-DECISIONS = ("different", "no difference shown", "undecided")
 _CELLS = 8_000_000  # numbers held at once while shuffling
 
 

@@ -17,8 +17,6 @@ from radii.data.dataset import Dataset
 from radii.data.scale import scaled
 from radii.problem import Domain
 
-SPLITS = ("train", "test")
-
 
 def digits(split: str) -> Dataset:
     """scikit-learn's 1,797 handwritten digits (1 x 8 x 8, value / 16): 1,442 to train on, 355 to test on."""

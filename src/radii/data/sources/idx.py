@@ -19,7 +19,6 @@ from radii.problem import Domain
 
 _TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _PARTS = {"train": "train", "test": "t10k"}
-SPLITS = tuple(_PARTS)
 
 
 def read_idx(path: Path) -> NDArray[Any]:
