@@ -1,4 +1,4 @@
-"""Slopes: the ascent of α, β and λ on a condensed network, and the bounds that nodes end up with.
+"""Slopes: the ascent of α (alpha), β (beta) and λ (lambda) on a condensed network, and the bounds of nodes.
 
 α and β climb the bound's own gradient (α,β-CROWN, Xu et al. 2021, Wang et al. 2021), which one relaxed forward sweep
 from the minimiser delivers without automatic differentiation. So do the weights λ of a clause's rows: the gradient is
