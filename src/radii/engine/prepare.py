@@ -16,8 +16,6 @@ from radii.engine.output_rows import lowered
 from radii.engine.tuning import Attacking
 from radii.models.classifier import Classifier
 
-_ROWS = 64  # gradients taken at once to tell their price: more of them are not cheaper each
-
 
 @contextmanager
 def working(classifier: Classifier) -> Iterator[None]:
@@ -53,15 +51,15 @@ def affordable(
     if seconds is None or not count:
         return effort
     allowed, fast = rule.share * seconds * count, Effort.of("fast")
-    cost, less = (rule.unsure * _price(classifier, e, count, device) for e in (effort, fast))
+    cost, less = (rule.unsure * _price(classifier, e, count, rule.probed, device) for e in (effort, fast))
     return effort if cost <= allowed else fast.cut(allowed / less)
 
 
-def _price(classifier: Classifier, effort: Effort, count: int, device: str) -> float:
-    """CPU seconds of the gradients of an attack on so many inputs, from the quicker of two that are taken."""
+def _price(classifier: Classifier, effort: Effort, count: int, most: int, device: str) -> float:
+    """CPU seconds of the gradients of an attack on so many inputs, from the quicker of two batches of `most` rows."""
     surface = known_surface(classifier, device)
     rows = count * effort.scouts(classifier.classes)
-    some = min(rows, _ROWS)
+    some = min(rows, most)
     x = torch.zeros((some, surface.size), dtype=surface.dtype, device=surface.device)
     labels = torch.zeros(some, dtype=torch.int64, device=surface.device)
     best = np.inf

@@ -22,6 +22,7 @@ class Attacking:
 
     share: float = 0.35  # of the budget that the attack before the search may be predicted to take
     unsure: float = 1.3  # times what its gradients alone are predicted to take: measured ratios are 0.8 to 1.5
+    probed: int = 64  # gradients taken at once to tell their price: more of them are not cheaper each
     refined: int = 24  # points of a search from which gradient steps start, when they do
     evidence_seconds: float = 8.0  # CPU seconds that making evidence may take beyond the budget …
     evidence_share: float = 0.2  # … and this part of the budget on top
