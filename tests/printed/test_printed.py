@@ -22,6 +22,7 @@ from radii.cli.main import run
 from radii.problem import property as table
 from radii.study.ensemble_file import EnsembleFile
 from radii.study.file import parse_study, parsed
+from radii.train.recipe import parse_recipe
 
 HELPS = {words: extract.examples(command) for words, command in extract.commands()}
 SHELL_SIGNS = set("|>;&$`")
@@ -105,7 +106,9 @@ def perform(blocks: list[Block], page: str, monkeypatch: pytest.MonkeyPatch) -> 
             exec(compile("\n" * block.line + block.text, page, "exec", dont_inherit=True), names)
         elif block.language == "yaml":
             body = yaml.safe_load(block.text) if "verifier: {command" not in block.text else None
-            if isinstance(body, dict) and {"epsilon", "alpha", "method"} & set(body):
+            if isinstance(body, dict) and "architecture" in body:
+                parse_recipe(body, page)
+            elif isinstance(body, dict) and {"epsilon", "alpha", "method"} & set(body):
                 parsed(EnsembleFile, body, page, "game")
             elif isinstance(body, dict) and "classifiers" in body:
                 parse_study(body)
