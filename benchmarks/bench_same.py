@@ -1,12 +1,13 @@
 """Whether the engine still gives the same radii: a table of them with node budgets, and two such tables compared.
 
-    python benchmarks/bench_same.py FILE.csv [--images N] [--nodes N] [--data FOLDER]
+    python benchmarks/bench_same.py FILE.csv [--images N] [--nodes N] [--set trees.hull_neurons=0] [--data FOLDER]
     python benchmarks/bench_same.py --compare BEFORE.csv AFTER.csv
 
 Five published networks and a small Tanh network, ten images each, a fixed seed, a budget in nodes: a run repeats
 exactly, so a change of the code that should not change results can be held to it. Where the package lies somewhere
-else (a work tree of an older commit), put its `src` into PYTHONPATH. `--compare` prints every row whose status differs
-or whose ends differ by more than 1e-6, and ends with 1 when there is any.
+else (a work tree of an older commit), put its `src` into PYTHONPATH. `--set` gives a number of the engine's `Tuning`
+another value, so that a deliberate change can be left out of the comparison. `--compare` prints every row
+whose status differs or whose ends differ by more than 1e-6, and ends with 1 when there is any.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import argparse
 import csv
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,7 @@ def main() -> int:
     parser.add_argument("--compare", nargs=2, type=Path, metavar=("BEFORE", "AFTER"))
     parser.add_argument("--images", type=int, default=10, help="per network")
     parser.add_argument("--nodes", type=int, default=400, help="budget per image")
+    parser.add_argument("--set", action="append", default=[], metavar="GROUP.NAME=NUMBER", help="of the tuning")
     parser.add_argument("--data", type=Path, default=DATA)
     options = parser.parse_args()
     if options.compare:
@@ -58,7 +61,7 @@ def measure(name: str, options: argparse.Namespace) -> list[dict[str, Any]]:
     start = time.process_time()
     classifier, instances = curved(options) if name == "tanh" else published(name, options)
     budget = Budget(seconds=None, nodes=options.nodes)
-    engine: Any = make("native")
+    engine: Any = tuned(make("native"), options.set)
     radii = engine.measure(classifier, instances, Classification(), LINF, budget, tolerance=0.002)
     print(f"{name}: {time.process_time() - start:.1f} CPU s", file=sys.stderr)
     return [
@@ -67,6 +70,17 @@ def measure(name: str, options: argparse.Namespace) -> list[dict[str, Any]]:
         )
         for i, r in zip(instances, radii)
     ]
+
+
+def tuned(engine: Any, changes: list[str]) -> Any:
+    """The engine with some numbers of its tuning changed; engines from before there was one take no changes."""
+    for change in changes:
+        path, value = change.split("=")
+        group, name = path.split(".")
+        part = getattr(engine.tuning, group)
+        part = replace(part, **{name: type(getattr(part, name))(value)})
+        engine = replace(engine, tuning=replace(engine.tuning, **{group: part}))
+    return engine
 
 
 def published(name: str, options: argparse.Namespace) -> tuple[Any, list[Instance]]:

@@ -46,7 +46,7 @@ def check(seed: int, kind: str, norm) -> None:
     radius = measure(network, instance, norm)
     about = f"{kind} {seed} {norm}: {radius}"
     if radius.status is Status.MISCLASSIFIED:
-        assert float(gap(network, instance.x, instance.label)) <= 1e-6, about
+        assert float(gap(network, instance.x.copy(), instance.label)) <= 1e-6, about
         return
     low, high = grid_radius(network, instance.x, instance.label, norm)
     assert radius.status in (Status.CLOSED, Status.ROBUST), about

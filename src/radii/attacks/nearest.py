@@ -100,5 +100,4 @@ def nearest_witnesses(
 
 def _whole(classifier: Classifier, instance: Instance, norm: Norm) -> float:
     """The size of a ball that holds the domain; 1 where the domain has no end."""
-    domain, x = classifier.domain, instance.x.astype(np.float64)
-    return norm.size(np.maximum(x - domain.low, domain.high - x)) if domain.bounded else 1.0
+    return classifier.domain.farthest(instance.x, norm) if classifier.domain.bounded else 1.0

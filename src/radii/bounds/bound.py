@@ -10,13 +10,18 @@ from radii.bounds.intermediate_curves import Place, Relaxed, relax
 from radii.bounds.lowering import is_smooth
 from radii.bounds.operands import Operands
 from radii.bounds.region import Region
+from radii.bounds.tuning import DEFAULT, Bounding
 from radii.models.graph import Graph
 
 Known = tuple[Tensor, Tensor]  # proven ends of all activations' arguments, flat: (batch, arguments)
 
 
 def bound(
-    graph: Graph, region: Region, known: Known | None = None, go_on: Callable[[], bool] = lambda: True
+    graph: Graph,
+    region: Region,
+    known: Known | None = None,
+    go_on: Callable[[], bool] = lambda: True,
+    tuning: Bounding = DEFAULT,
 ) -> Root | Relaxed:
     """Bounds of every activation's argument over the region; `graph` is lowered and in float64.
 
@@ -27,8 +32,9 @@ def bound(
         if known is None:
             none = torch.full((len(region.center), operands.size), torch.inf, dtype=torch.float64)
             known = (-none, none)
-        return relax(operands, Place((region,)), *known, go_on=go_on)
-    return bound_root(graph, region, None if known is None else _by_relu(graph, known), go_on=go_on)
+        return relax(operands, Place((region,)), *known, go_on=go_on, tuning=tuning)
+    proven = None if known is None else _by_relu(graph, known)
+    return bound_root(graph, region, proven, go_on=go_on, tuning=tuning)
 
 
 def ends(root: Root | Relaxed) -> Known:

@@ -16,12 +16,18 @@ import numpy as np
 from radii._cpu import uncharged
 from radii._torch import Tensor, torch
 from radii.bounds.rounding import UP, gamma, unit_of
-
-STEPS = 7
+from radii.bounds.tuning import DEFAULT
 
 
 def lowest_under_cut(
-    w: Tensor, k: Tensor, g: Tensor, c: Tensor, middle: Tensor, half: Tensor, wanted: Tensor | None = None
+    w: Tensor,
+    k: Tensor,
+    g: Tensor,
+    c: Tensor,
+    middle: Tensor,
+    half: Tensor,
+    wanted: Tensor | None = None,
+    steps: int = DEFAULT.cut_steps,
 ) -> Tensor:
     """Lower bounds of w·x + k over |x − middle| ≤ half with g·x + c ≤ 0.
 
@@ -31,11 +37,13 @@ def lowest_under_cut(
     """
     wanted = torch.ones_like(k, dtype=torch.bool) if wanted is None else wanted
     if w.device.type != "cpu" or not _has_kernel(w.dtype):
-        return _torch(w, k, g, c, middle, half).masked_fill(~wanted, -torch.inf)
-    return _compiled(w, k, g, c, middle, half, wanted)
+        return _torch(w, k, g, c, middle, half, steps).masked_fill(~wanted, -torch.inf)
+    return _compiled(w, k, g, c, middle, half, wanted, steps)
 
 
-def _compiled(w: Tensor, k: Tensor, g: Tensor, c: Tensor, middle: Tensor, half: Tensor, wanted: Tensor) -> Tensor:
+def _compiled(
+    w: Tensor, k: Tensor, g: Tensor, c: Tensor, middle: Tensor, half: Tensor, wanted: Tensor, steps: int
+) -> Tensor:
     from radii.bounds._cut_kernel import run
 
     out = np.empty(tuple(k.shape), dtype=k.numpy().dtype)
@@ -48,13 +56,15 @@ def _compiled(w: Tensor, k: Tensor, g: Tensor, c: Tensor, middle: Tensor, half: 
         half.numpy(),
         wanted.contiguous().numpy(),
         2.0 * gamma(w.shape[-1] + 4, unit_of(w.dtype)) * UP,
-        STEPS,
+        steps,
         out,
     )
     return torch.from_numpy(out)
 
 
-def _torch(w: Tensor, k: Tensor, g: Tensor, c: Tensor, middle: Tensor, half: Tensor) -> Tensor:
+def _torch(
+    w: Tensor, k: Tensor, g: Tensor, c: Tensor, middle: Tensor, half: Tensor, steps: int = DEFAULT.cut_steps
+) -> Tensor:
     size = (w.abs() * half).sum(-1)
     start = (w * middle).sum(-1) + k
     inner = (g * middle).sum(-1) + c
@@ -64,7 +74,7 @@ def _torch(w: Tensor, k: Tensor, g: Tensor, c: Tensor, middle: Tensor, half: Ten
     best = start - size
     best_at = low.clone()
     at = (size / reach.clamp_min(1e-30)[:, None]).expand_as(k)
-    for _ in range(2 * STEPS):
+    for _ in range(2 * steps):
         mixed = w + at[..., None] * g[:, None]
         value = start + at * inner[:, None] - (mixed.abs() * half).sum(-1)
         slope = inner[:, None] - (torch.sign(mixed) * (g * half)[:, None]).sum(-1)
@@ -86,7 +96,7 @@ def _has_kernel(dtype: torch.dtype) -> bool:
     with uncharged():
         row, one = torch.ones((1, 1), dtype=dtype), torch.ones(1, dtype=dtype)
         try:
-            _compiled(row[None], row, row, one, one, one, row.bool())
+            _compiled(row[None], row, row, one, one, one, row.bool(), 1)
         except (ImportError, OSError, MemoryError):  # numba for another numpy, or too little memory for its compiler
             return False
     return True

@@ -6,19 +6,17 @@ Layer by layer: intervals first, then backward linear bounds for the neurons tha
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from radii._torch import Tensor, torch
 from radii.bounds.activations import ReluLines
 from radii.bounds.backward import Linear, Magnitudes, backward
 from radii.bounds.interval import of_input, through
 from radii.bounds.region import Region
+from radii.bounds.tuning import DEFAULT, Bounding
 from radii.models.convolutions import Conv, ConvTranspose
 from radii.models.graph import Graph
 from radii.models.operators import Affine, Relu, Reshape, Scale, Select, Transpose
-
-CHUNK = 2**20  # coefficients in flight: few enough for the caches
-HEAVY = 2**23  # rows times convolution outputs on their way back: about a second of float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,11 +27,12 @@ class Root:
     region: Region
     lines: dict[int, ReluLines]
     magnitudes: Magnitudes
+    tuning: Bounding = DEFAULT
 
     def rows(self, index: Tensor) -> Root:
         """The same for these images of the batch."""
         lines = {k: v.rows(index) for k, v in self.lines.items()}
-        return Root(self.graph, self.region.rows(index), lines, self.magnitudes.rows(index))
+        return replace(self, region=self.region.rows(index), lines=lines, magnitudes=self.magnitudes.rows(index))
 
     @property
     def undecided(self) -> int:
@@ -44,9 +43,10 @@ class Root:
         """Linear lower bounds of rows·logits, for rows of shape (batch, rows, classes)."""
         return backward(self.graph, len(self.graph.nodes) - 1, rows, self.lines, self.magnitudes, slopes=slopes)
 
-    def best_margins(self, rows: Tensor, steps: int = 8) -> tuple[Tensor, Tensor]:
+    def best_margins(self, rows: Tensor, steps: int | None = None) -> tuple[Tensor, Tensor]:
         """Linear lower bounds a·x + c of rows·logits, their slopes optimised for the least values on the balls."""
         slopes = {k: v.slope_low[:, None].repeat(1, rows.shape[1], 1) for k, v in self.lines.items()}
+        steps = self.tuning.steps if steps is None else steps
         start = self.margins(rows, slopes)
         a, c = start.a, start.shifted()
         best = self.region.lowest(a, c)
@@ -61,7 +61,7 @@ class Root:
             best = torch.where(better, lowest.detach(), best)
             a = torch.where(better[..., None], linear.a.detach(), a)
             c = torch.where(better, linear.shifted().detach(), c)
-            rate = 0.5 * 0.7**step
+            rate = self.tuning.rate * self.tuning.decay**step
             slopes = {
                 k: (v if g is None else v + rate * g / (g.abs().amax(-1, keepdim=True) + 1e-12))
                 .detach()
@@ -77,6 +77,7 @@ def bound_root(
     known: dict[int, tuple[Tensor, Tensor]] | None = None,
     frozen: Collection[int] = (),
     go_on: Callable[[], bool] = lambda: True,
+    tuning: Bounding = DEFAULT,
 ) -> Root:
     """Bounds of every ReLU's input over the region; `graph` is lowered and in float64.
 
@@ -85,7 +86,7 @@ def bound_root(
     """
     low0, high0 = of_input(graph, region)
     low, high = [low0], [high0]
-    root = Root(graph, region, {}, Magnitudes([], []))  # its lines and magnitudes grow layer by layer
+    root = Root(graph, region, {}, Magnitudes([], []), tuning)  # its lines and magnitudes grow layer by layer
     lines, magnitudes = root.lines, root.magnitudes
     magnitudes.grow(graph, low0, high0)
     for index, node in enumerate(graph.nodes[1:], start=1):
@@ -128,19 +129,19 @@ def tighten(root: Root, node: int, ends: tuple[Tensor, Tensor]) -> tuple[Tensor,
 
     The root knows the lines of every ReLU before the node.
     """
-    if _heavy(root.graph, node, ends):
+    if _heavy(root, node, ends):
         # In float32 first, ten times faster; what that leaves undecided deserves float64, unless it is too much.
         ends = _tighten(root, node, ends, torch.float32)
-        if _heavy(root.graph, node, ends):
+        if _heavy(root, node, ends):
             return ends
     return _tighten(root, node, ends, torch.float64)
 
 
-def _heavy(graph: Graph, node: int, ends: tuple[Tensor, Tensor]) -> bool:
+def _heavy(root: Root, node: int, ends: tuple[Tensor, Tensor]) -> bool:
     """Whether so many rows pass through convolutions that float64 would take seconds."""
     rows = int(((ends[0] < 0) & (ends[1] > 0)).sum())
-    size = sum(n.size for n in graph.nodes[:node] if isinstance(n.operator, (Conv, ConvTranspose)))
-    return rows * size > HEAVY
+    size = sum(n.size for n in root.graph.nodes[:node] if isinstance(n.operator, (Conv, ConvTranspose)))
+    return rows * size > root.tuning.heavy
 
 
 def _tighten(root: Root, node: int, ends: tuple[Tensor, Tensor], dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -151,7 +152,7 @@ def _tighten(root: Root, node: int, ends: tuple[Tensor, Tensor], dtype: torch.dt
     converted = graph.to(dtype, low.device)
     lines = {k: v.to(dtype) for k, v in root.lines.items()}
     magnitudes = root.magnitudes if dtype == low.dtype else root.magnitudes.to(dtype)
-    for images, neurons, valid in _chunks(undecided, width):
+    for images, neurons, valid in _chunks(undecided, max(1, root.tuning.coefficients // width)):
         batch = torch.arange(len(images), device=low.device)[:, None]
         rows = low.new_zeros((len(images), neurons.shape[1], graph.nodes[node].size), dtype=dtype)
         rows[batch, torch.arange(neurons.shape[1], device=low.device)[None], neurons] = valid.to(dtype)
@@ -168,12 +169,11 @@ def _tighten(root: Root, node: int, ends: tuple[Tensor, Tensor], dtype: torch.dt
     return low, high
 
 
-def _chunks(undecided: Tensor, width: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Groups of images with their undecided neurons, padded to a rectangle, small enough for memory."""
+def _chunks(undecided: Tensor, limit: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Groups of images with their undecided neurons, padded to a rectangle; at most `limit` ends at once."""
     counts = undecided.sum(1)
     order = torch.argsort(counts, descending=True)
     order = order[counts[order] > 0]
-    limit = max(1, CHUNK // width)
     start = 0
     while start < len(order):
         most = int(counts[order[start]])

@@ -19,10 +19,8 @@ from radii.bounds.interval import of_input, through
 from radii.bounds.operands import Lines, Operand, Operands, Slants, lines_of
 from radii.bounds.region import Region, times
 from radii.bounds.rounding import U32, U64, UP, gamma
+from radii.bounds.tuning import DEFAULT, Bounding
 from radii.models.graph import Graph
-
-CHUNK = 2**23  # coefficients in flight: 64 MiB of float64
-RATE, DECAY = 0.25, 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,14 +70,14 @@ class Cut:
         """The cuts of these members of the batch."""
         return replace(self, g=self.g[index], c=self.c[index])
 
-    def lowest(self, ball: Region, a: Tensor, c: Tensor) -> Tensor:
+    def lowest(self, ball: Region, a: Tensor, c: Tensor, steps: int) -> Tensor:
         """A lower bound on rows a·x + c, (batch, rows, d), where the cut holds."""
         size = a.abs()
         reach = torch.matmul(size, (self.half + self.middle.abs()).double()) * (2 * U32)
         at = times(a, ball.center) + c
         lost = 2 * gamma(a.shape[-1] + 1) * UP * (times(size, ball.center.abs()) + c.abs())
         shift = (at - lost - reach - 2 * U32 * at.abs()).to(torch.float32)
-        least = lowest_under_cut(a.to(torch.float32), shift, self.g, self.c, self.middle, self.half)
+        least = lowest_under_cut(a.to(torch.float32), shift, self.g, self.c, self.middle, self.half, steps=steps)
         return torch.nan_to_num(least.double(), nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf)
 
 
@@ -95,6 +93,7 @@ class Relaxed:
     lines: dict[int, Lines]
     slants: Slants
     empty: Tensor  # (batch,) whether intervals crossed: no point is left
+    tuning: Bounding = DEFAULT
 
     @property
     def graph(self) -> Graph:
@@ -117,6 +116,7 @@ class Relaxed:
             {k: v.rows(index) for k, v in self.lines.items()},
             self.slants.rows(index),
             self.empty[index],
+            self.tuning,
         )
 
     def bound(self, rows: Tensor, slants: Slants, pull: Pull | None) -> Bound:
@@ -131,9 +131,9 @@ class Relaxed:
         """Linear lower bounds of rows·outputs, for rows of shape (batch, rows, outputs)."""
         return backward_curves(self.operands, len(self.graph.nodes) - 1, rows, self.lines, self.magnitudes)
 
-    def best_margins(self, rows: Tensor, steps: int = 8) -> tuple[Tensor, Tensor]:
+    def best_margins(self, rows: Tensor, steps: int | None = None) -> tuple[Tensor, Tensor]:
         """Linear lower bounds a·x + c of rows·outputs, their slopes optimised for the least values on the region."""
-        found = climb(self, rows, steps)
+        found = climb(self, rows, self.tuning.steps if steps is None else steps)
         return found.a, found.c
 
 
@@ -144,6 +144,7 @@ def relax(
     high: Tensor,
     wanted: Tensor | None = None,
     go_on: Callable[[], bool] = lambda: True,
+    tuning: Bounding = DEFAULT,
 ) -> Relaxed:
     """Intervals and lines of all operands over a place, from known intervals (batch, operands), ±inf where none is.
 
@@ -172,7 +173,8 @@ def relax(
                 at = slice(operand.start, operand.end)
                 chosen = useful if wanted is None else useful & wanted[at]
                 if go_on():
-                    _tighten(operands, operand, place, (low, high), chosen.any(0).nonzero()[:, 0], (lines, sizes))
+                    units = chosen.any(0).nonzero()[:, 0]
+                    _tighten(operands, operand, place, (low, high), units, (lines, sizes), tuning)
                 crossed = low[:, at] > high[:, at]
                 empty |= crossed.any(1)
                 # A node without points is dropped; until then its intervals must not upset the arithmetic.
@@ -186,7 +188,8 @@ def relax(
         lows.append(a)
         highs.append(b)
         sizes.grow(graph, a, b)
-    return Relaxed(operands, place, low, high, sizes, lines, Slants.join(low, list(choices.values())), empty)
+    slants = Slants.join(low, list(choices.values()))
+    return Relaxed(operands, place, low, high, sizes, lines, slants, empty, tuning)
 
 
 def _tighten(
@@ -196,13 +199,14 @@ def _tighten(
     ends: tuple[Tensor, Tensor],
     which: Tensor,
     known: tuple[dict[int, Lines], Magnitudes],
+    tuning: Bounding,
 ) -> None:
     """Backward bounds of some units of an operand, in place."""
     low, high = ends
     if operand.source == 0 or not len(which):
         return
     width = max(operands.graph.nodes[i].size for i in range(operand.source + 1))
-    step = max(1, CHUNK // (2 * len(low) * width))
+    step = max(1, tuning.curve_coefficients // (2 * len(low) * width))
     for begin in range(0, len(which), step):
         units = which[begin : begin + step]
         rows = low.new_zeros((len(units), operands.graph.nodes[operand.source].size))
@@ -211,7 +215,7 @@ def _tighten(
         bound = backward_curves(operands, operand.source, both, known[0], known[1])
         least = place.lowest(bound.a, bound.c)
         if place.cut is not None:
-            least = torch.maximum(least, place.cut.lowest(place.regions[-1], bound.a, bound.c))
+            least = torch.maximum(least, place.cut.lowest(place.regions[-1], bound.a, bound.c, tuning.cut_steps))
         at, count = operand.start + units, len(units)
         low[:, at] = torch.fmax(low[:, at], least[:, :count])
         high[:, at] = torch.fmin(high[:, at], -least[:, count:])
@@ -263,8 +267,8 @@ def climb(
         if step == steps or bool((best.value > 0).all()):
             break
         if pull is not None and len(spans) == 2:
-            spans.append(_scale(net.operands, bound.met, moving[2]))
-        rate = RATE * DECAY**step
+            spans.append(_scale(net, bound.met, moving[2]))
+        rate = net.tuning.curve_rate * net.tuning.curve_decay**step
         moving = [_moved(m, g, s, k, rate, step) for m, g, s, k in zip(moving, gradients, spans, moments)]
         kept = replace(start, under=moving[0], over=moving[1]).clamp()
         moving[:2] = [kept.under, kept.over]
@@ -288,12 +292,13 @@ def _moved(
     return value.detach() + rate * span * adam(torch.nan_to_num(gradient) * span, *moments, step, 1e-30)
 
 
-def _scale(operands: Operands, met: dict[int, Tensor], like: Tensor) -> Tensor:
+def _scale(net: Relaxed, met: dict[int, Tensor], like: Tensor) -> Tensor:
     """What size of multiplier is worth trying at each operand: the largest coefficient of its layer, a part of it."""
     scale = torch.zeros_like(like)
-    for operand in operands.all:
+    for operand in net.operands.all:
         if operand.node in met:
-            scale[..., operand.start : operand.end] = 0.3 * met[operand.node].abs().amax(-1, keepdim=True)
+            largest = met[operand.node].abs().amax(-1, keepdim=True)
+            scale[..., operand.start : operand.end] = net.tuning.multiplier * largest
     return scale
 
 

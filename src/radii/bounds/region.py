@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from radii._torch import Tensor, torch
 from radii.bounds.rounding import UP, gamma, outward, unit_of
-from radii.problem import Domain, Norm
+from radii.problem import Domain, Instance, Norm
 
 _STEPS = 40
 
@@ -35,6 +35,12 @@ class Region:
         up = ((domain.high - flat).clamp_min(0.0)) * inflate
         size = epsilon.to(device=flat.device, dtype=torch.float64)
         return Region(flat, size, norm, down, up)
+
+    @staticmethod
+    def of_input(instance: Instance, epsilon: float, norm: Norm, domain: Domain) -> Region:
+        """The ball of one size around one input."""
+        center = torch.from_numpy(instance.x[None].copy())
+        return Region.around(center, torch.tensor([epsilon], dtype=torch.float64), norm, domain)
 
     def shifted(self) -> Region:
         """The same balls in coordinates δ = x − x0."""

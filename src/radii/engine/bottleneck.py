@@ -112,7 +112,7 @@ def _sizes(boxes: Boxes, low: Tensor, high: Tensor) -> Tensor:
 def _unsafe(graph: Graph, low: Tensor, high: Tensor, tuning: Tuning = DEFAULT) -> Cover:
     """Parts of the box that together hold every point at which an output may be 0 or less."""
     limits = tuning.bottlenecks
-    cover = Cover(Goals(graph, torch.arange(graph.nodes[-1].size)[:, None]), low, high, tuning.boxes)
+    cover = Cover(Goals(graph, torch.arange(graph.nodes[-1].size)[:, None]), low, high, tuning)
     while len(cover.open) and cover.visited < limits.boxes:
         # Parts that are unsafe at their middle and at both ends are left as they are: the border is what matters.
         boxes = cover.open

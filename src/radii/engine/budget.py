@@ -49,11 +49,10 @@ class Meter:
             return Reason.MEMORY
         return None
 
-    @property
-    def patient(self) -> bool:
-        """Whether a last pass may still take its time beyond the budget: as much of it as runners allow for."""
+    def within(self, share: float, extra: float) -> bool:
+        """Whether less than a share of the CPU seconds of the budget, and some extra seconds, are used."""
         seconds = self.budget.seconds
-        return seconds is None or self.cpu < 1.2 * seconds + 2.0
+        return seconds is None or self.cpu < share * seconds + extra
 
     @property
     def room(self) -> int:

@@ -10,9 +10,9 @@ from radii.bounds.region import Region
 from radii.decide import witness_at
 from radii.engine.budget import Meter
 from radii.engine.output_rows import margins
+from radii.engine.property_search import whole_domain
 from radii.engine.radius_search import RadiusSearch
 from radii.engine.tuning import DEFAULT, Tuning
-from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.problem import Classification, Instance, Norm, Property, Query, Tolerance, Witness
 
@@ -38,7 +38,7 @@ class ClassSearch:
         """The search of this instance's radius from what the attack found."""
         upper = None if self.best is None else self.best.distance
         if limit is None and upper is None:
-            limit = _diameter(self)
+            limit = whole_domain(self.classifier, self.instance, self.norm)
         asked = margins(self.classifier, self.instance.label, self.property)
         return RadiusSearch(
             asked, self.region, tolerance, meter, self.attack, deployed, upper, limit, tuning=self.tuning
@@ -46,9 +46,7 @@ class ClassSearch:
 
     def region(self, epsilon: float) -> Region:
         """The ball of size ε around the instance."""
-        size = torch.tensor([epsilon], dtype=torch.float64)
-        center = torch.from_numpy(self.instance.x[None].copy())
-        return Region.around(center, size, self.norm, self.classifier.domain)
+        return Region.of_input(self.instance, epsilon, self.norm, self.classifier.domain)
 
     def attack(self, points: Tensor) -> float | None:
         """Replays the nearest of these points that break the network; the best witness's distance so far."""
@@ -63,14 +61,14 @@ class ClassSearch:
         distance = torch.linalg.vector_norm((flat - center).double(), ord=self.norm.order, dim=1)
         known = torch.inf if self.best is None else self.best.distance
         nearer = ((margin <= 0) & (distance < known)).nonzero()[:, 0]
-        for i in nearer[distance[nearer].argsort()][:4]:
+        for i in nearer[distance[nearer].argsort()][: self.tuning.attacking.replays]:
             query = Query(self.instance, float(known) if np.isfinite(known) else 1e9, self.property, self.norm)
             witness = witness_at(self.classifier, query, flat[i].numpy())
             if witness is not None and (self.best is None or witness.distance < self.best.distance):
                 self.best = witness
                 break
         self._rounds += 1
-        if self._rounds & (self._rounds - 1) == 0 or self._rounds % 16 == 0:
+        if self.tuning.attacking.refines(self._rounds):
             self._refine(flat[margin.argsort()[: self.tuning.attacking.refined]])
         return None if self.best is None else self.best.distance
 
@@ -88,14 +86,3 @@ class ClassSearch:
         if np.isfinite(distances[nearest]) and (self.best is None or distances[nearest] < self.best.distance):
             query = Query(self.instance, float(distances[nearest]), self.property, self.norm)
             self.best = witness_at(self.classifier, query, found[nearest]) or self.best
-
-
-def _diameter(one: ClassSearch) -> float:
-    """A radius beyond which nothing of the domain lies."""
-    domain = one.classifier.domain
-    if not domain.bounded:
-        raise InputError(
-            "radius: no witness was found and the domain is unbounded; give a limit (the largest ε to prove)"
-        )
-    x = one.instance.x.astype(np.float64)
-    return one.norm.size(np.maximum(x - domain.low, domain.high - x))

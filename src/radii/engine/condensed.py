@@ -17,7 +17,7 @@ from itertools import pairwise
 
 from radii._torch import Tensor, torch
 from radii.bounds.backward import backward
-from radii.bounds.intermediate import CHUNK, Root
+from radii.bounds.intermediate import Root
 from radii.bounds.region import Region
 from radii.bounds.rounding import U64, UP, gamma
 from radii.engine.tuning import DEFAULT, Trees
@@ -179,7 +179,7 @@ def _onehot(root: Root, relu: int, which: Tensor) -> Tensor:
 def _rows(root: Root, undecided: dict[int, Tensor], size: int, start: int, rows: Tensor) -> Rows:
     """Rows of a node's value collected at the undecided ReLUs, with all rounding gathered in the slack."""
     width = max(root.graph.nodes[i].size for i in range(start + 1))
-    step = max(1, CHUNK // width)
+    step = max(1, root.tuning.coefficients // width)
     offsets = {}
     first = 0
     for index, which in undecided.items():

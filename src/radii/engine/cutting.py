@@ -70,7 +70,8 @@ def _under_cuts(
         mine = (which[part], turn[part]) if first else (which, turn)
         w, k = hidden_rows(problem.net, problem.fast, nodes.low[part], nodes.high[part], *mine, first)
         cut, shift = cuts[0][part], cuts[1][part]
-        found.append(lowest_under_cut(w, k, cut, shift, problem.middle, problem.half, wanted[part]))
+        box, steps = (problem.middle, problem.half), problem.tuning.bounds.cut_steps
+        found.append(lowest_under_cut(w, k, cut, shift, *box, wanted[part], steps))
     return torch.nan_to_num(torch.cat(found), nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf)
 
 

@@ -88,6 +88,6 @@ def _attack(
             for place, clause in enumerate(aim):
                 part = parts[clause]
                 towards[place, part.start + int(found[-1][place, part].argmax())] = 1.0
-            size = 0.25 * (1.0 - step / (rule.steps + 1)) ** 2 + 1e-3
+            size = rule.step * (1.0 - step / (rule.steps + 1)) ** 2 + rule.least_step
             x = np.clip(x - size * (high - low) * np.sign(gradient(layers, found, towards)), low, high)
     return None

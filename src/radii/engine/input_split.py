@@ -18,7 +18,7 @@ from radii.bounds.bound import arguments, bound, ends
 from radii.bounds.region import Region
 from radii.bounds.rounding import UP, gamma
 from radii.engine.input_branching import losses
-from radii.engine.tuning import DEFAULT, InputBoxes
+from radii.engine.tuning import DEFAULT, Tuning
 from radii.models.graph import Graph
 from radii.problem import LINF
 
@@ -89,11 +89,11 @@ class Boxes:
 class Cover:
     """Branch and bound over boxes; `points` are where the latest boxes came nearest to a violation."""
 
-    def __init__(self, goals: Goals, low: Tensor, high: Tensor, tuning: InputBoxes = DEFAULT.boxes) -> None:
-        self.goals, self.tuning = goals, tuning
+    def __init__(self, goals: Goals, low: Tensor, high: Tensor, tuning: Tuning = DEFAULT) -> None:
+        self.goals, self.tuning, self.bounding = goals, tuning.boxes, tuning.bounds
         neurons = max(1, arguments(goals.graph))
         width = max(node.size for node in goals.graph.nodes)
-        self.batch = max(1, min(tuning.batch, tuning.work // (neurons * width)))
+        self.batch = max(1, min(self.tuning.batch, self.tuning.work // (neurons * width)))
         self.visited = 0
         self.stuck = False  # whether a box too thin to split is open: no proof can come any more
         self.points = low.new_zeros((0, low.shape[-1]))
@@ -138,7 +138,7 @@ class Cover:
         goals, region = self.goals, region_of(low, high)
         # Both halves take over what is proven of their parents.
         known = None if parents is None else (parents.hidden_low.repeat(2, 1), parents.hidden_high.repeat(2, 1))
-        root = bound(goals.graph, region, known)
+        root = bound(goals.graph, region, known, tuning=self.bounding)
         unit = torch.eye(goals.graph.nodes[-1].size, dtype=torch.float64).expand(len(low), -1, -1)
         bounds, weights = self._clauses(region, root.margins(unit))
         # Written so that NaN stays open: only a bound above 0 closes a clause.

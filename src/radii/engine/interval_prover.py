@@ -27,7 +27,8 @@ class IntervalProver(Prover):
 
     def bounded(self, radius: float) -> Relaxed:
         state, known = self.state, self._proven_ends(radius)
-        net = relax(self.operands, Place((state.region(radius),)), *known, go_on=lambda: not state.meter.over)
+        place, go_on = Place((state.region(radius),)), lambda: not state.meter.over
+        net = relax(self.operands, place, *known, go_on=go_on, tuning=state.tuning.bounds)
         self.intervals[radius] = (net.low, net.high)
         return net
 

@@ -58,7 +58,7 @@ class IntervalTree(SearchTree[IntervalNodes]):
 
     def start(self, net: Relaxed) -> None:
         """Bounds the roots from the relaxation of the whole ball."""
-        self._whole = (net.high - net.low)[0]
+        self._whole, self._bounding = (net.high - net.low)[0], net.tuning
         objectives = torch.arange(len(self.margins.rows))
         linear = net.margins(self.margins.rows[None])
         proved = net.place.lowest(linear.a, linear.c - self.shift - _slack(linear.c, self.shift))[0] > 0
@@ -93,7 +93,7 @@ class IntervalTree(SearchTree[IntervalNodes]):
         wanted = None
         if self.operands.size * width > self.tuning.work:
             wanted = torch.zeros(self.operands.size, dtype=torch.bool)
-        net = relax(self.operands, self._place(nodes), nodes.low, nodes.high, wanted)
+        net = relax(self.operands, self._place(nodes), nodes.low, nodes.high, wanted, tuning=self._bounding)
         alive = (~net.empty).nonzero()[:, 0]
         return self._climb(net.rows(alive), nodes.pick(alive), self.tuning.steps)
 

@@ -32,12 +32,13 @@ class Ladder:
         if not proven:
             self.failed = goal, given
             return
-        cost = max(cost, self.rule.least_cost)
+        rule = self.rule
+        cost = max(cost, rule.least_cost)
         if self.failed is not None and self.proven:
             # What was learnt on a larger ball that failed makes this goal cheap, but not the ones beyond that ball.
             cost = max(cost, self.cost(goal))
         self.proven.append((goal, cost))
-        if self.failed is not None and self.failed[0] <= goal * 1.001:
+        if self.failed is not None and self.failed[0] <= goal * rule.same:
             self.failed = None
 
     def next_goal(self, lower: float, top: float, left: float) -> tuple[float, float]:
@@ -53,12 +54,13 @@ class Ladder:
             failed is None or failed[0] < top
         ):
             return top, min(left, max(rule.patience * last, rule.top_share * left))
-        price = max(min(rule.leap * cost, rule.at_most * left), min(rule.at_least * cost, left / 1.1), 1.05 * cost)
+        least = max(min(rule.at_least * cost, left / rule.spare), rule.dearer * cost)
+        price = max(min(rule.leap * cost, rule.at_most * left), least)
         share = min(left, rule.patience * price)
         next_one = max(goal, lower) * math.pow(price / cost, 1.0 / self.growth)
         if failed is not None and share < rule.again * failed[1]:
             next_one = min(next_one, 0.5 * (lower + failed[0]))
-        return min(top, next_one, lower + 0.5 * (top - lower) + 0.01 * top), share
+        return min(top, next_one, lower + 0.5 * (top - lower) + rule.beyond_half * top), share
 
     def cost(self, goal: float) -> float:
         """What a goal is predicted to cost."""

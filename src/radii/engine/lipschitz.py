@@ -144,7 +144,7 @@ class SlopeSearch(ReachSearch):
     def _center(self, graph: Graph, rows: Tensor) -> Tensor:
         """Lower bounds of row·f(x̂) over the reals."""
         region = self.region(0.0)
-        net = bound(graph, region)
+        net = bound(graph, region, tuning=self.tuning.bounds)
         linear = net.margins(rows[None])
         return region.lowest(linear.a, linear.shifted())[0]
 
@@ -171,7 +171,7 @@ class SlopeSearch(ReachSearch):
         """Bounds on a whole ball, the domain left out: an affine map found there may be scaled."""
         region = self.region(size)
         endless = torch.full_like(region.down, torch.inf)
-        return bound_root(graph, replace(region, down=endless, up=endless))
+        return bound_root(graph, replace(region, down=endless, up=endless), tuning=self.tuning.bounds)
 
     def _slope(self, net: Root, size: float) -> float:
         """The dual norm of the rows of an affine map, over the directions that the domain allows, rounding charged.
@@ -194,7 +194,7 @@ class SlopeSearch(ReachSearch):
     def _piece(self, inner: float, outer: float) -> Piece:
         """A shell with what linear bounds say of its slopes."""
         rows, region = self._rows(0.0, inner), self.region(outer)
-        linear = bound(rows.graph, region).margins(rows.rows[None])
+        linear = bound(rows.graph, region, tuning=self.tuning.bounds).margins(rows.rows[None])
         top = float((-region.lowest(linear.a, linear.shifted() - rows.shift)[0]).max())
         self.meter.nodes += len(rows.rows)
         proven = top / inner * (1.0 + 1e-12) if math.isfinite(top) else math.inf

@@ -97,7 +97,7 @@ class ProbabilitySearch(ReachSearch):
     @cached_property
     def _bounded(self) -> Root | Relaxed:
         """The bounds of the ball."""
-        return bound(lowered_outputs(self.classifier), self.region(self.epsilon))
+        return bound(lowered_outputs(self.classifier), self.region(self.epsilon), tuning=self.tuning.bounds)
 
     @cached_property
     def _largest(self) -> float:

@@ -70,11 +70,11 @@ class PropertySearch:
             margin = goals.least(self.classifier.logits(flat), distance.to(flat.dtype))
         known = math.inf if self.best is None else self.best.distance
         nearer = ((margin <= 0) & (distance < known)).nonzero()[:, 0]
-        for i in nearer[distance[nearer].argsort()][:4]:
+        for i in nearer[distance[nearer].argsort()][: self.tuning.attacking.replays]:
             if self.note(flat[i].numpy()):
                 break
         self._rounds += 1
-        if self._rounds & (self._rounds - 1) == 0 or self._rounds % 16 == 0:
+        if self.tuning.attacking.refines(self._rounds):
             start = flat[margin.argsort()[: self.tuning.attacking.refined]]
             within = None if self.best is None else self.best.distance
             for point in refine_violation(self.classifier, self.instance.x, start, self.spec, self.norm, within):
@@ -92,8 +92,7 @@ class PropertySearch:
 
     def region(self, size: float) -> Region:
         """The ball of a size around the instance."""
-        center = torch.from_numpy(self.instance.x[None].copy())
-        return Region.around(center, torch.tensor([size], dtype=torch.float64), self.norm, self.classifier.domain)
+        return Region.of_input(self.instance, size, self.norm, self.classifier.domain)
 
     def reach(self, epsilon: float, tolerance: float, meter: Meter) -> ReachSearch:
         """The search for how large the property's quantity gets in a ball."""
@@ -119,10 +118,9 @@ class PropertySearch:
             tuning=self.tuning,
         )
 
-    def diameter(self) -> float:
-        """A radius beyond which nothing of the domain lies."""
-        domain = self.classifier.domain
-        if not domain.bounded:
-            raise InputError("radius: no witness was found and the domain is unbounded; give a limit (the largest ε)")
-        x = self.instance.x.astype(np.float64)
-        return self.norm.size(np.maximum(x - domain.low, domain.high - x))
+
+def whole_domain(classifier: Classifier, instance: Instance, norm: Norm) -> float:
+    """The radius of the ball that holds the whole domain, for inputs without a witness."""
+    if not classifier.domain.bounded:
+        raise InputError("radius: no witness was found and the domain is unbounded; give a limit (the largest ε)")
+    return classifier.domain.farthest(instance.x, norm)

@@ -68,8 +68,14 @@ class RadiusSearch(RadiusState):
 
     def _one_pass(self) -> None:
         """Whatever the budget says: the radius that one pass of linear bounds certifies; smaller balls if need be."""
-        for part in self.tuning.goals.last_parts:
-            bounded = bound(self.margins.graph, self.region(part * self.goal()), go_on=lambda: self.meter.patient)
+        rule = self.tuning.goals
+
+        def go_on() -> bool:
+            return self.meter.within(rule.last_share, rule.last_seconds)
+
+        for part in rule.last_parts:
+            ball = self.region(part * self.goal())
+            bounded = bound(self.margins.graph, ball, go_on=go_on, tuning=self.tuning.bounds)
             linear = bounded.margins(self.margins.rows[None])
             certified = bounded.region.root(linear.a, linear.shifted() - self.thresholds(bounded))
             self.meter.nodes += len(self.margins.rows)

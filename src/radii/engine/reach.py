@@ -132,15 +132,15 @@ class ReachSearch:
 
     def region(self, size: float) -> Region:
         """The ball of a size around the instance."""
-        center = torch.from_numpy(self.instance.x[None].copy())
-        return Region.around(center, torch.tensor([size], dtype=torch.float64), self.norm, self.classifier.domain)
+        return Region.of_input(self.instance, size, self.norm, self.classifier.domain)
 
     def _root(self) -> float:
         """The quantity's greatest value by linear bounds alone."""
         # The outputs themselves: rows of one threshold may leave out what cut outputs cannot reach.
         rows, offsets = torch.tensor(-self.quantity.coefficients), torch.tensor(self.quantity.offsets)
         region = self.region(self.epsilon)
-        a, c = bound(lowered_outputs(self.classifier), region).best_margins(rows[None])
+        bounded = bound(lowered_outputs(self.classifier), region, tuning=self.tuning.bounds)
+        a, c = bounded.best_margins(rows[None])
         least = region.lowest(a, c - offsets)[0]
         self.meter.nodes += len(rows)
         top = float((-least).max()) if len(least) else -math.inf

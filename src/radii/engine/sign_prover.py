@@ -100,7 +100,7 @@ class SignProver(Prover):
         if not self.state.deployed:
             return root
         known = {k: (v.low, v.high) for k, v in root.lines.items()}
-        return bound_root(root.graph, root.region, known, frozen=list(known))
+        return bound_root(root.graph, root.region, known, frozen=list(known), tuning=root.tuning)
 
     def _ball(self, radius: float) -> Root | CondensedRoot:
         """The bounds of a ball, from the smallest larger one, which knows what was proven on larger ones.
@@ -117,7 +117,8 @@ class SignProver(Prover):
             ball = bound_again(base, state.region(radius), memory=tuning.memory)
         else:
             known = None if base is None else {k: (v.low, v.high) for k, v in base.lines.items()}
-            ball = bound_root(state.margins.graph, state.region(radius), known, go_on=lambda: not state.meter.over)
+            region, graph = state.region(radius), state.margins.graph
+            ball = bound_root(graph, region, known, go_on=lambda: not state.meter.over, tuning=tuning.bounds)
             if ball.undecided <= self.settling.large and not state.meter.over:
                 ball = CondensedRoot(ball, condense(ball, tuning.trees))
         self.balls[radius] = ball

@@ -15,6 +15,7 @@ from radii.bounds.hull import through_hulls
 from radii.engine.nodes import Nodes
 from radii.engine.subproblem import Problem
 from radii.engine.sweep import forward, lines_in_use, sweep
+from radii.engine.tuning import Trees
 
 
 def climb(problem: Problem, nodes: Nodes, steps: int) -> Tensor:
@@ -84,7 +85,7 @@ def _ascend(problem: Problem, nodes: Nodes, steps: int) -> None:
             break
         lines = lines_in_use(found, relaxation)
         z = forward(net, side, lines, x)
-        nodes.score = torch.where(pick, _score(found.v, lines, z, relaxation), nodes.score)
+        nodes.score = torch.where(pick, _score(found.v, lines, z, relaxation, trees), nodes.score)
         if bool((best > 0).all()):
             break
         if problem.members is not None:
@@ -131,10 +132,10 @@ def _move(
             nodes.beta = torch.addcmul(nodes.beta, move, scale, value=rates[1] * rates[0]).clamp_min_(0.0)
 
 
-def _score(v: Tensor, lines: tuple[Tensor, Tensor], z: Tensor, relaxation: MaskedLines) -> Tensor:
+def _score(v: Tensor, lines: tuple[Tensor, Tensor], z: Tensor, relaxation: MaskedLines, trees: Trees) -> Tensor:
     """What each undecided neuron's upper line costs the bound, and a little of how far off it is at the minimiser."""
     size = v.abs()
     gap = torch.addcmul(lines[1], lines[0], z).sub_(z.clamp_min(0.0)).abs_()
-    gain = gap.mul_(0.01).add_(relaxation.lift, alpha=1e-3).mul_(size)
+    gain = gap.mul_(trees.gap_weight).add_(relaxation.lift, alpha=trees.lift_weight).mul_(size)
     gain.addcmul_(relaxation.lift, v.clamp_max(0.0), value=-1.0)
     return gain.mul_(relaxation.unstable)

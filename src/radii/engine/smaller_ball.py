@@ -13,7 +13,6 @@ from itertools import accumulate, pairwise
 
 from radii._torch import Tensor, torch
 from radii.bounds.activations import ReluLines
-from radii.bounds.intermediate import Root
 from radii.bounds.region import Region
 from radii.bounds.rounding import UP, gamma
 from radii.engine.condensed import Condensed, CondensedRoot, Rows, scales, stack
@@ -51,7 +50,7 @@ def bound_again(
         ends = lines[relu].low.clone(), lines[relu].high.clone()
         ends[0][0, which], ends[1][0, which] = low[first:last], high[first:last]
         lines[relu] = ReluLines.of(*ends)
-    return CondensedRoot(Root(root.graph, region, lines, root.magnitudes), multiply_out(net))
+    return CondensedRoot(replace(root, region=region, lines=lines), multiply_out(net))
 
 
 def _tighten(net: Condensed, side: Matrices, first: int, last: int, most: int) -> None:

@@ -19,6 +19,7 @@ from radii.bounds.intermediate_curves import Relaxed
 from radii.bounds.lowering import is_smooth, lower, unbounded
 from radii.bounds.region import Region
 from radii.bounds.rounding import proving
+from radii.bounds.tuning import Bounding
 from radii.decide import Budget, Clock
 from radii.engine.budget import Meter
 from radii.engine.input_split import Cover, Goals, region_of
@@ -87,7 +88,7 @@ def _prove(question: LogitQuery, hunt: Hunt, meter: Meter) -> Reason | None:
 
 
 def _by_boxes(hunt: Hunt, low: Tensor, high: Tensor, meter: Meter) -> Reason | None:
-    cover = Cover(hunt.goals, low, high, hunt.tuning.boxes)
+    cover = Cover(hunt.goals, low, high, hunt.tuning)
     while True:
         meter.nodes += cover.visited - meter.nodes
         if cover.done or hunt.strike(cover.points):
@@ -105,7 +106,7 @@ def _by_signs(hunt: Hunt, low: Tensor, high: Tensor, meter: Meter) -> Reason | N
     whole = region_of(low[None], high[None])
     graph = hunt.goals.graph
     unit = torch.eye(graph.nodes[-1].size, dtype=torch.float64)
-    linear = _first_bounds(graph, whole, meter).margins(unit[None])
+    linear = _first_bounds(graph, whole, meter, hunt.tuning.bounds).margins(unit[None])
     meter.nodes += len(unit)
     proved = hunt.goals.of(whole.lowest(linear.a, linear.shifted())[0].nan_to_num(nan=-torch.inf)) > 0
     if bool(proved.all()):
@@ -131,12 +132,12 @@ def _clauses(graph: Graph, unit: Tensor, members: Tensor) -> OutputRows:
     return OutputRows(graph, unit, unit.new_zeros(len(unit)), members)
 
 
-def _first_bounds(graph: Graph, whole: Region, meter: Meter) -> Root | Relaxed:
+def _first_bounds(graph: Graph, whole: Region, meter: Meter, tuning: Bounding) -> Root | Relaxed:
     """Cheap bounds: intervals alone settle many clauses of wide networks, for a small part of the price of others."""
     if is_smooth(graph):
-        return bound(graph, whole, go_on=lambda: not meter.over)
+        return bound(graph, whole, go_on=lambda: not meter.over, tuning=tuning)
     frozen = [i for i, node in enumerate(graph.nodes) if isinstance(node.operator, Relu)]
-    return bound_root(graph, whole, frozen=frozen)
+    return bound_root(graph, whole, frozen=frozen, tuning=tuning)
 
 
 class Hunt:
@@ -169,14 +170,14 @@ class Hunt:
         if not self.possible:
             return False
         d, clauses, rule = len(self.low), len(self.goals.members), self.tuning.spec_attack
-        count = rule.samples if self.few else max(1, rule.starts // 3)
+        count = rule.samples if self.few else rule.few_samples
         noise = torch.rand((count, d), generator=self._random).to(self._dtype)
         points = torch.cat([0.5 * self.low[None] + 0.5 * self.high[None], self.low + (self.high - self.low) * noise])
         with proving():
             margins = self.margins(points)
         if self._confirm(points, margins.amin(1)):
             return True
-        best = margins.argsort(0)[: rule.starts if self.few else max(1, rule.starts // 6)]
+        best = margins.argsort(0)[: rule.starts if self.few else rule.few_starts]
         aim = torch.arange(clauses).expand_as(best)
         order = margins.gather(0, best).flatten().argsort()[: rule.runs]
         return self._descend(points[best.flatten()[order]], aim.flatten()[order], rule.steps)
@@ -192,14 +193,15 @@ class Hunt:
         if self._confirm(x, least):
             return True
         self._rounds += 1
-        if self._rounds & (self._rounds - 1) and self._rounds % 16:
+        if not self.tuning.attacking.refines(self._rounds):
             return False
-        best = least.argsort()[: self.tuning.spec_attack.refined]
-        return self._descend(x[best], aim[best], self.tuning.spec_attack.steps // 2)
+        rule = self.tuning.spec_attack
+        best = least.argsort()[: rule.refined]
+        return self._descend(x[best], aim[best], rule.refined_steps)
 
     def _descend(self, x: Tensor, aim: Tensor, steps: int) -> bool:
         """Steps against the sign of the gradient, a share of the box's width that falls along a line."""
-        width = self.high - self.low
+        width, rule = self.high - self.low, self.tuning.spec_attack
         for step in range(steps):
             with torch.enable_grad():
                 x = x.detach().requires_grad_()
@@ -207,14 +209,14 @@ class Hunt:
                 (grad,) = torch.autograd.grad(margin.sum(), x)
             if self._confirm(x.detach(), margin.detach()):
                 return True
-            share = 0.25 * (1.0 - step / steps) ** 2 + 1e-3
+            share = rule.step * (1.0 - step / steps) ** 2 + rule.least_step
             x = torch.minimum(torch.maximum(x.detach() - share * width * grad.sign(), self.low), self.high)
         with proving():
             return self._confirm(x, self.margins(x)[torch.arange(len(x)), aim])
 
     def _confirm(self, x: Tensor, margin: Tensor) -> bool:
         """Replays the deepest violations on the original model."""
-        order = margin.argsort()[:4]
+        order = margin.argsort()[: self.tuning.attacking.replays]
         for i in order[margin[order] <= 0]:
             self.witness = self.question.confirm(x[i].numpy())
             if self.witness is not None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
+from radii.bounds.tuning import Bounding
 from radii.engine.branching import Rule, largest_loss
 
 
@@ -26,6 +27,12 @@ class Attacking:
     refined: int = 24  # points of a search from which gradient steps start, when they do
     evidence_seconds: float = 8.0  # CPU seconds that making evidence may take beyond the budget …
     evidence_share: float = 0.2  # … and this part of the budget on top
+    replays: int = 4  # points of one round of a search that are evaluated on the original model, at most
+    every: int = 16  # rounds between gradient steps, after those of rounds 1, 2, 4 and 8
+
+    def refines(self, round: int) -> bool:
+        """Whether a round of a search, counted from 1, takes gradient steps: they are dear, so not every one does."""
+        return round & (round - 1) == 0 or round % self.every == 0
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,8 @@ class Goals:
     finest: float = 0.25  # tolerances: goals nearer each other than this are not told apart
     overflow_gap: float = 2.0**-10  # of the goal: how near the largest ball without float32 overflow is looked for
     last_parts: tuple[float, ...] = (1.0, 0.3, 0.1)  # of the final goal: balls bounded once where time proved nothing
+    last_share: float = 1.2  # of the budget, and …
+    last_seconds: float = 2.0  # … CPU seconds more: what that may take in all, as much as runners allow for
     least_goal: float = 0.5  # of the distance of the witness: the final goal at least, however wide the tolerance
 
 
@@ -63,7 +72,11 @@ class LadderRule:
 
     leap: float = 2.0  # times the cost of the last proven goal, what the next one is predicted to cost
     at_most: float = 0.5  # of what is left: the most of that prediction
-    at_least: float = 1.5  # times the last cost: the least of it
+    at_least: float = 1.5  # times the last cost: the least of it …
+    spare: float = 1.1  # … of which so many times must be left …
+    dearer: float = 1.05  # … and always more than the last cost by this factor
+    beyond_half: float = 0.01  # of the top: how far past the middle of what is left to prove a goal may lie
+    same: float = 1.001  # ratio of goals that are the same: one that failed is forgotten when it is proven
     patience: float = 3.0  # times the prediction, what a goal may cost: predictions are rough
     first: float = 0.2  # of what is left, what a goal may cost before any is proven
     first_goal: float = 0.03  # of the top: the first goal where not even root bounds prove one
@@ -176,6 +189,8 @@ class Trees:
     hull_neurons: int = 100  # undecided neurons of the first layer up to which hulls are worth their price: with more
     # the transport between them and the inputs takes longer and covers less of each
     hull_rounds: int = 6  # of scaling that find slopes of hulls: two are as dear, for a third of what six gain on top
+    gap_weight: float = 0.01  # of how far a neuron's line is off at the minimiser, in its score for branching …
+    lift_weight: float = 1e-3  # … and of its line's offset: little beside what the line costs the bound
     penalty: float = 1e4  # the largest multiplier that a leaf's linear program may propose, or the sum of those of
     # signs that contradict each other
     few_rows: int = 64  # neurons: with fewer, products with the condensed matrix cost little as they are
@@ -264,7 +279,12 @@ class SpecAttack:
     starts: int = 24  # of the descent, per clause
     runs: int = 256  # of the descent, in all
     steps: int = 40  # of each
+    few_samples: int = 8  # random points of a box of many inputs
+    few_starts: int = 4  # of the descent there, per clause
+    step: float = 0.25  # of the box's width: the first step of a descent, falling with the square of what is left
+    least_step: float = 1e-3  # of the box's width: what every step is longer
     refined: int = 16  # points of the search from which the attack starts again
+    refined_steps: int = 20  # of that descent
 
 
 @dataclass(frozen=True)
@@ -276,6 +296,8 @@ class FirstLook:
     starts: int = 8  # of the descent, per clause
     runs: int = 64  # of the descent, in all
     steps: int = 20  # of each
+    step: float = 0.25  # of the box's width: the first step of the descent, falling with the square of what is left
+    least_step: float = 1e-3  # of the box's width: what every step is longer
     replays: int = 4  # of the deepest violations, per step
 
 
@@ -299,6 +321,7 @@ class Tuning:
     boxes: InputBoxes = InputBoxes()
     spec_attack: SpecAttack = SpecAttack()
     first_look: FirstLook = FirstLook()
+    bounds: Bounding = Bounding()
     branching: Rule = largest_loss  # which neuron of a node is split
 
     @property

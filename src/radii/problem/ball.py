@@ -48,6 +48,11 @@ class Domain:
         high = np.nextafter(high, -np.inf, dtype=dtype) if float(high) > self.high else high
         return float(low), float(high)
 
+    def farthest(self, x: Any, norm: Norm) -> float:
+        """The distance from an input beyond which nothing of the domain lies; infinite where the domain has no end."""
+        values = np.asarray(x, dtype=np.float64)
+        return norm.size(np.maximum(values - self.low, self.high - values)) if self.bounded else np.inf
+
     def contains(self, x: Any) -> bool:
         """Whether every coordinate lies in the domain (NaN does not)."""
         values = np.asarray(x)

@@ -239,9 +239,7 @@ class MipRadius:
 
 def _reach(classifier: Classifier, query: Query, limit: float | None) -> float:
     """The largest ε that needs asking: the limit, or where the ball holds the whole domain."""
-    x = query.instance.x.astype(np.float64)
-    room = np.maximum(x - classifier.domain.low, classifier.domain.high - x)
-    whole = query.norm.size(np.maximum(room, 0.0))
+    whole = classifier.domain.farthest(query.instance.x, query.norm)
     if limit is not None:
         return min(number(limit, "limit", low=0.0, strict=True), whole) if math.isfinite(whole) else limit
     if not math.isfinite(whole):

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from radii._torch import Tensor, torch
+from radii._torch import torch
 from radii.attacks.min_norm import MinimumNorm
 from radii.attacks.nearest import attack_all
 from radii.bounds.bound import bound
@@ -21,14 +21,13 @@ from radii.bounds.rounding import proving
 from radii.decide import Budget, Clock, beyond
 from radii.engine.output_rows import margins
 from radii.models.classifier import Classifier
-from radii.models.graph import ACTIVATIONS, Graph
+from radii.models.graph import ACTIVATIONS
 from radii.problem import Answer, Instance, Norm, Proof, Property, Query, Radius, Tolerance, Witness
 from radii.problem.radius import Cost
 from radii.problem.tolerance import tolerance_of
 from radii.verifiers.bounds_only import BoundsOnly
 
-CHUNK = 64  # images bounded at once
-ROUNDS = 5  # of bisection on the size of the ball
+CHUNK = 64  # images bounded at once: their bounds fit into memory
 
 
 @dataclass(frozen=True)
@@ -40,10 +39,12 @@ class Envelope:
 
     effort: str = "fast"
     seed: int = 0
+    rounds: int = 5  # of bisection on the size of the ball; the last two climb the slopes of the bounds
 
     @property
     def identity(self) -> str:
-        return f"envelope 1 (attack {self.effort}, seed {self.seed})"
+        rounds = "" if self.rounds == Envelope.rounds else f", {self.rounds} rounds"
+        return f"envelope 1 (attack {self.effort}, seed {self.seed}{rounds})"
 
     def supports(self, property: Property, norm: Norm, operators: Sequence[str]) -> str:
         """Why it cannot answer queries of this kind; empty when it can."""
@@ -80,7 +81,7 @@ class Envelope:
             states = attack_all(classifier, part, property, norm, self.effort, self.seed, seconds=seconds)
             right = [k for k, state in enumerate(states) if not isinstance(state, int)]
             tops = [_top(states[k], part[k], classifier, norm, limit) for k in right]
-            proven = _linear_radii(classifier, [part[k] for k in right], property, norm, tops)
+            proven = _linear_radii(classifier, [part[k] for k in right], property, norm, tops, self.rounds)
             lower = dict(zip(right, proven))
             cost = Cost(queries=1, cpu_seconds=clock.cpu / len(part), wall_seconds=clock.wall / len(part))
             for k, state in enumerate(states):
@@ -99,8 +100,7 @@ def _top(
         return state.distance if limit is None else min(limit, state.distance)
     if limit is not None:
         return limit
-    x, domain = instance.x.astype(np.float64), classifier.domain
-    return norm.size(np.maximum(x - domain.low, domain.high - x)) if domain.bounded else 1.0
+    return classifier.domain.farthest(instance.x, norm) if classifier.domain.bounded else 1.0
 
 
 def _radius(
@@ -121,7 +121,12 @@ def _radius(
 
 
 def _linear_radii(
-    classifier: Classifier, instances: Sequence[Instance], property: Property, norm: Norm, tops: Sequence[float]
+    classifier: Classifier,
+    instances: Sequence[Instance],
+    property: Property,
+    norm: Norm,
+    tops: Sequence[float],
+    rounds: int,
 ) -> list[float]:
     """Certified radii by bisection on the size of the ball that the bounds are computed on."""
     if not instances:
@@ -133,18 +138,14 @@ def _linear_radii(
     high = torch.tensor(tops, dtype=torch.float64)
     best = low.clone()
     with proving():
-        for step in range(ROUNDS):
+        for step in range(rounds):
             size = 0.5 * (low + high)
             region = Region.around(center, size, norm, classifier.domain)
-            found = _certified(asked[0].graph, region, rows, shift, step)
+            a, c = bound(asked[0].graph, region).best_margins(rows, 0 if step < rounds - 2 else None)
+            found = region.root(a, c - shift).amin(1)
             best = torch.maximum(best, found)
             proved = found >= size * (1.0 - 1e-9)
             low, high = torch.where(proved, size, low), torch.where(proved, high, size)
             low = torch.maximum(low, torch.minimum(best, high))
     # A proof never reaches a witness: the last step may not round up to it.
     return [min(float(b), t * (1.0 - 1e-9)) for b, t in zip(best, tops)]
-
-
-def _certified(graph: Graph, region: Region, rows: Tensor, shift: Tensor, step: int) -> Tensor:
-    a, c = bound(graph, region).best_margins(rows, 0 if step < ROUNDS - 2 else 8)
-    return region.root(a, c - shift).amin(1)
