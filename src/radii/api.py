@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, overload
@@ -292,7 +292,6 @@ def ensemble(
     from radii.study.ensemble import EnsembleRun
 
     choice(method, "method", ("decomposed", "milp", "smt"))
-
     if workers is not None and runner is not None:
         raise InputError("workers: expected it without runner, which has its own; leave one out")
     members, chosen = check_members([load_classifier(one) for one in classifiers]), dataset(data)
@@ -311,10 +310,15 @@ def ensemble(
         raise InputError("method decomposed: expected no attacks, alpha or objective, which milp and smt take")
     if sizes and settings.limit is None:
         settings = replace(settings, limit=max(sizes) or None)
-    opening = nullcontext(store) if isinstance(store, Store) else open_store(":memory:" if store is None else store)
-    with opening as opened, pool(workers, runner) as chosen_one:
-        instances, narrow = tuple(chosen.instances), number(width, "width", low=0.0, high=1.0)
-        run = EnsembleRun(members, instances, settings, opened, chosen_one, sizes, narrow, progress=progress)
+    instances, narrow = tuple(chosen.instances), number(width, "width", low=0.0, high=1.0)
+    with ExitStack() as stack:
+
+        def opened() -> Store:
+            return stack.enter_context(open_store(":memory:" if store is None else store))
+
+        kept = store if isinstance(store, Store) else opened if store is None else opened()
+        chosen_one = stack.enter_context(pool(workers, runner))
+        run = EnsembleRun(members, instances, settings, kept, chosen_one, sizes, narrow, progress=progress)
         return run.run()
 
 

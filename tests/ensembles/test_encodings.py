@@ -12,6 +12,7 @@ from tests.ensembles.toys import between, data_of, exact_joint_radii, exact_valu
 import radii
 from radii.cli.main import run
 from radii.ensembles.attackers import alone, best_deterministic, uniform
+from radii.ensembles.encoded import Form, encoded
 from radii.errors import InputError, ToolMissing
 from radii.problem import Instance, Norm
 from radii.problem.answer import Reason
@@ -43,6 +44,20 @@ def test_encodings_with_enough_attacks_get_the_value(seed: int, norm: str) -> No
                     members, data, norm=norm, epsilons=size, method="smt", attacks=len(members), alpha=level, seconds=60
                 )
                 assert asked.robust(size, level) is (level > true)
+
+
+@pytest.mark.parametrize("bounds", ["crown", "interval", "plain"])
+def test_constants_of_the_program_change_no_verdict(bounds: str) -> None:
+    """Whatever is fixed before the solver starts: with as many attacks as members the value itself decides."""
+    members = members_of(2)
+    data = data_of(members, 2, 1)
+    exact = [exact_joint_radii(members, one, Norm.of("l1")) for one in data]
+    for size in between(list(exact[0].values()))[::3]:
+        true = exact_value(exact, len(members), size)
+        for level in (true, true + 0.01):
+            if 0 < level <= 1:
+                form = Form("milp", len(members), "check", level, bounds=bounds)
+                assert encoded(members, data, Norm.of("l1"), [size], form).robust(size, level) is (level > true)
 
 
 def test_too_few_attacks_get_less() -> None:

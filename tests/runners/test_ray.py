@@ -13,10 +13,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.ensembles.toys import linear
 
+from radii.cli.main import run
 from radii.errors import InputError
 from radii.models import load_classifier
 from radii.runners import ProcessRunner, Runner, SerialRunner, Task
+from radii.store import open_store
 from radii.testing.runner_exam import RunnerExam, eventually, square
 from radii.train.grid import members, train_members
 from radii.train.recipe import parse_recipe
@@ -100,6 +103,29 @@ def test_a_grid_trains_to_the_same_networks_as_here(address: str, tmp_path: Path
         assert card["accuracies"] == other["accuracies"]
         x = np.random.default_rng(0).random((4, 1, 28, 28), dtype=np.float32)
         np.testing.assert_array_equal(load_classifier(mine)(x), load_classifier(theirs)(x))
+
+
+def test_an_ensemble_on_a_cluster_is_the_same_game(
+    address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Members' radii and joint radii are found by workers on other nodes; what they stored is not asked again."""
+    nets = (([[1, 0], [0, 0]], [0, 0.5]), ([[0, 0], [0, 1]], [0.6, 0]), ([[1, 0], [0, 0]], [0, 0.45]))
+    for k, (rows, shift) in enumerate(nets):
+        linear(rows, shift, f"net{k}").save(tmp_path / f"net{k}.onnx")
+    np.savez(tmp_path / "points.npz", x=np.array([[0.8, 0.3], [0.9, 0.2]], np.float32), y=[0, 0])
+    (tmp_path / "game.yaml").write_text(
+        "classifiers: [net0.onnx, net1.onnx, net2.onnx]\ndata: points.npz\nnorm: l1\nsearch: {limit: 0.9}\n"
+    )
+    values, states = [], []
+    for name, words in (("a", ["ray", "--address", address]), ("a", ["ray", "--address", address]), ("b", ["serial"])):
+        where = str(tmp_path / f"{name}.db")
+        assert run(["ensemble", str(tmp_path / "game.yaml"), "--json", "--store", where, "--runner", *words]) == 0
+        values.append([row["value"] for row in json.loads(capsys.readouterr().out)])
+        with open_store(where) as store:
+            states.append(store.state())
+            assert any("+" in one.classifier.name for one in store.planned("game"))
+    assert values[0] == values[1] == values[2]
+    assert states[0] == states[1]
 
 
 def test_a_killed_node_loses_nothing(cluster: Any, address: str, tmp_path: Path) -> None:

@@ -41,6 +41,9 @@ class Form:
 
     `check` looks for an attack that gets α, as the paper's encodings do; `sum` is its MaxMILP, which adds the losses of
     all members up (and keeps α where one is given); `value` maximises the value itself.
+
+    `bounds` of the MILP give the constants M: linear bounds (`crown`) and intervals also fix every ReLU and loss whose
+    sign they prove, before the solver starts; `plain` leaves all of them to it, with one M per layer from intervals.
     """
 
     method: str
@@ -56,7 +59,7 @@ class Form:
         choice(self.method, "method", METHODS)
         choice(self.solver, "milp solver", PACKAGES)
         choice(self.objective, "objective", OBJECTIVES)
-        choice(self.bounds, "bounds", ("crown", "interval"))
+        choice(self.bounds, "bounds", ("crown", "interval", "plain"))
         whole(self.attacks, "attacks", low=1, high=MOST_ATTACKS)
         if self.alpha is not None:
             number(self.alpha, "alpha", low=0.0, high=1.0, strict=True)

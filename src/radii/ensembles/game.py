@@ -204,10 +204,9 @@ def snapped(value: float) -> float:
     return float(near) if abs(float(near) - value) < 1e-11 else value
 
 
-def fooled_by(members: Sequence[Classifier], instance: Instance, x: NDArray[Any]) -> int:
-    """The set of members that an input fools, replayed on each original model."""
-    mask = 0
+def fooled_by(members: Sequence[Classifier], labels: Sequence[int], x: NDArray[Any]) -> list[int]:
+    """The set of members that each input fools, replayed on each original model."""
+    masks = np.zeros(len(x), dtype=np.int64)
     for place, one in enumerate(members):
-        outputs = one.reference(np.asarray(x).reshape(1, *one.input_shape))[0]
-        mask |= int(fools(outputs, instance.label)) << place
-    return mask
+        masks |= fools(one.reference(x.reshape(len(x), *one.input_shape)), np.array(labels)).astype(np.int64) << place
+    return [int(mask) for mask in masks]

@@ -48,12 +48,15 @@ class Solution:
 
 def solve(sets: Sequence[Masks], members: int) -> Solution:
     """The game in which point j can be attacked by any of sets[j]; a vertex of the program, so that few are mixed."""
-    from scipy.optimize import linprog  # half a second to load
-
     points, counts = len(sets), [len(one) for one in sets]
+    if max(counts) == 1:  # the attacker has no choice: the defender takes the member that is fooled least
+        best = np.argmin(bits(np.concatenate(list(sets)), members).sum(0))
+        return Solution(tuple(sets), tuple(np.ones(1) for _ in sets), np.eye(members)[best])
     columns = sum(counts)
     place = np.repeat(np.arange(points), counts)
     fooled = bits(np.concatenate(list(sets)), members)
+    from scipy.optimize import linprog  # half a second to load
+
     # Variables: the chances of all sets, then v. Maximise v with v·points − Σ q·[c ∈ S] ≤ 0 for every member c.
     earn = np.column_stack([-fooled.T, np.full(members, float(points))])
     once = np.column_stack([(place == np.arange(points)[:, None]).astype(np.float64), np.zeros(points)])

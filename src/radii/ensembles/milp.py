@@ -20,6 +20,7 @@ from radii.decide import Clock
 from radii.ensembles.attack import Attack
 from radii.ensembles.encoded import Asked, Encoded
 from radii.ensembles.game import ROUNDING
+from radii.logit_query import Region
 from radii.problem.answer import Reason
 
 Vector = NDArray[np.float64]
@@ -79,16 +80,12 @@ def program(asked: Asked, objective: str | None = None) -> Program:
     import scipy
 
     from radii.verifiers._mip_model import Mip, network
-    from radii.verifiers._relax import crown, over
     from radii.verifiers.encode import encode
 
     form, points, members = asked.form, len(asked.instances), len(asked.members)
     wanted = objective or form.objective
     graph = asked.merged.graph
-    encodings = [
-        encode(graph, region.low, region.high, crown(over(region)) if form.bounds == "crown" else None)
-        for region in asked.regions
-    ]
+    encodings = [encode(graph, region.low, region.high, _tighten(form.bounds, region)) for region in asked.regions]
     parts = [network(one, region) for one, region in zip(encodings, asked.regions)]
     starts, width = [], 0
     for _ in range(form.attacks):
@@ -136,6 +133,19 @@ def program(asked: Asked, objective: str | None = None) -> Program:
     return Program(mip, tuple(starts), asked.merged.size, chances, goal)
 
 
+def _tighten(bounds: str, region: Region) -> Any:
+    """What gives the layers of an encoding their bounds; None: intervals."""
+    from radii.verifiers._relax import crown, over
+
+    return crown(over(region)) if bounds == "crown" else _one_constant if bounds == "plain" else None
+
+
+def _one_constant(earlier: Any, block: Any, low: Vector, high: Vector) -> tuple[Vector, Vector]:
+    """The same M for a whole layer, above all that intervals allow: no ReLU is decided before the solver starts."""
+    largest = np.maximum(-block.lower, block.upper).max(initial=0.0)
+    return np.full_like(block.lower, -largest), np.full_like(block.upper, largest)
+
+
 def _leads(asked: Asked, encoding: Any, j: int) -> list[list[tuple[int, float, float]]]:
     """For each member the other classes with bounds of the label's lead over them in the ball, rounded outwards."""
     from radii.verifiers._relax import over, row_bounds
@@ -172,7 +182,7 @@ def _loss(
     outputs = start + encoding.outputs[asked.order[c] :]
     label, ways = asked.instances[j].label, []
     for t, low, high in leads:
-        if low > 0:
+        if low > 0 and asked.form.bounds != "plain":
             continue
         way = added.column(0.0, 1.0, whole=True)
         if high > 0:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ class EnsembleRun:
     members: tuple[Classifier, ...]
     instances: tuple[Instance, ...]
     settings: RadiusSettings
-    store: Store
+    store: Store | Callable[[], Store]  # or what opens it when it is needed: a first look needs none
     runner: Runner | None = None
     epsilons: tuple[float, ...] = ()
     width: float = 0.0  # of the value's interval, in the mean over the sizes: once it is so narrow, nothing is asked
@@ -98,7 +99,7 @@ class EnsembleRun:
             question.check()
             question.check_labels(self.instances)
         if self.name:
-            self.store.plan(self.name, [], self.body)
+            self._kept.plan(self.name, [], self.body)
         if self.epsilons and self._settled():
             return self.game(True)
         everyone = [(place, 1 << c) for c in range(len(self.members)) for place in range(len(self.instances))]
@@ -113,15 +114,16 @@ class EnsembleRun:
             self._ask([(one.point, one.mask) for one in wanted[:room]], {}, decider)
         return self.game(complete)
 
+    @cached_property
+    def _kept(self) -> Store:
+        return self.store if isinstance(self.store, Store) else self.store()
+
     def _settled(self) -> bool:
         """Whether a first look at the sizes that count leaves nothing to ask."""
         clock = Clock()
-        glance(self.points, self.members, self.instances, self.settings.norm, self.epsilons, self._shown)
+        glance(self.points, self.members, self.instances, self.settings.norm, self.epsilons, self._see)
         self._cpu += clock.cpu
         return not questions(self.points, self.epsilons, self._tolerance)
-
-    def _shown(self, place: int, x: NDArray[np.floating[Any]]) -> None:
-        self._see(self.points[place], self.instances[place], x)
 
     def game(self, complete: bool = False) -> Game:
         """What is known now."""
@@ -156,8 +158,7 @@ class EnsembleRun:
 
     def _look(self) -> None:
         """Asks every member about the inputs themselves."""
-        for point, instance in zip(self.points, self.instances):
-            self._see(point, instance, instance.x)
+        self._see([(place, instance.x) for place, instance in enumerate(self.instances)])
 
     def _sizes(self) -> Sequence[float]:
         """The sizes at which the value is narrowed now."""
@@ -187,15 +188,15 @@ class EnsembleRun:
         units = {unit.key: unit for unit in planned.values()}
         self.units |= {key: unit.record for key, unit in units.items()}
         if self.name:
-            self.store.plan(self.name, list(self.units.values()), self.body)
+            self._kept.plan(self.name, list(self.units.values()), self.body)
         plan = Plan("", list(units.values()), {}, self.settings.seed)
-        run = Run(plan, self.store, self.runner, self.stop, self.retry, self.command, listen=self._tell)
+        run = Run(plan, self._kept, self.runner, self.stop, self.retry, self.command, listen=self._tell)
         self._asked += len(units)
         self._found += len(units) - run.prepare()
         summary = run.run()
         self.stopped = summary.stopped
         self.failures += [f"input {one.unit.instance.index}: {one.failure}" for one in summary.failures]
-        found = radii_of(self.store, list(units))
+        found = radii_of(self._kept, list(units))
         self._cpu += sum(radius.cost.cpu_seconds for radius in found.values())
         for (place, mask), unit in planned.items():
             if unit.key in found:
@@ -224,16 +225,19 @@ class EnsembleRun:
         point, instance = self.points[place], self.instances[place]
         point.asked[mask] = radius
         if radius.witness is not None:
-            self._see(point, instance, radius.witness.x)
+            self._see([(place, radius.witness.x)])
         if not radius.misclassified and radius.lower is not None:
             everywhere = radius.lower >= room(self.members[0], instance, self.settings.norm)
             point.prove(mask, math.inf if everywhere else radius.lower)
 
-    def _see(self, point: Point, instance: Instance, x: NDArray[np.floating[Any]]) -> None:
-        value = np.asarray(x).astype(self._float).reshape(instance.x.shape)
-        fooled = fooled_by(self.members, instance, value)
-        if fooled:
-            point.see(Seen(fooled, self.settings.norm.distance(value, instance.x), value))
+    def _see(self, inputs: Sequence[tuple[int, NDArray[np.floating[Any]]]]) -> None:
+        """Takes note of whom some inputs fool, each near the point of its place."""
+        near = [self.instances[place] for place, _ in inputs]
+        values = [np.asarray(x).astype(self._float).reshape(one.x.shape) for (_, x), one in zip(inputs, near)]
+        masks = fooled_by(self.members, [one.label for one in near], np.stack(values))
+        for (place, _), one, value, fooled in zip(inputs, near, values, masks):
+            if fooled:
+                self.points[place].see(Seen(fooled, self.settings.norm.distance(value, one.x), value))
 
     def _tell(self, one: Finished) -> None:
         self._found += 1
