@@ -10,6 +10,7 @@ import torch
 import radii
 from radii.attacks.effort import Effort
 from radii.decide import Budget
+from radii.engine import sign_prover
 from radii.engine.native import Native
 from radii.engine.prepare import affordable, working
 from radii.engine.tuning import DEFAULT
@@ -53,6 +54,34 @@ def test_every_input_has_a_lower_end_however_small_the_budget(seed):
     if exact > 0:
         assert 0 < radius.lower <= exact + 1e-9
         assert radius.cost.timeouts == 1
+
+
+@pytest.mark.parametrize("price", [0.05, 0.2, 1.0])
+def test_no_ball_is_bounded_twice_and_no_tree_begun_that_the_budget_cannot_pay(price, monkeypatch):
+    """A clock on which only bounds and condensing take time: with half a second the first ball may use it all up."""
+    clock, bounded, condensed = [0.0], [], []
+
+    def bound(graph, region, *args, **options):
+        clock[0] += price
+        bounded.append(float(region.box()[1].max()))
+        return bound_root(graph, region, *args, **options)
+
+    def condense(*args):
+        condensed.append(clock[0])
+        clock[0] += price
+        return condensing(*args)
+
+    bound_root, condensing = sign_prover.bound_root, sign_prover.condense
+    network = relu_toy(0, (4, 8, 7, 3))
+    instance = random_instance(network, 0, reach=0.4)
+    monkeypatch.setattr(sign_prover, "bound_root", bound)
+    monkeypatch.setattr(sign_prover, "condense", condense)
+    monkeypatch.setattr("radii.engine.budget.cpu_seconds", lambda: clock[0])
+    radius = Native().measure(network, [instance], Classification(), LINF, Budget(seconds=0.5), tolerance=1e-3)[0]
+    assert 0 < radius.lower <= exact_radius(network, instance.x, instance.label, LINF) + 1e-9
+    assert len(set(bounded)) == len(bounded)
+    assert all(3 * price <= 0.5 - begun for begun in condensed)
+    assert bool(condensed) == (price == 0.05)
 
 
 def test_wall_seconds_hold_the_attack_too(threads):

@@ -18,6 +18,8 @@ from radii._torch import Tensor, torch
 from radii.bounds.rounding import UP, gamma, unit_of
 from radii.bounds.tuning import DEFAULT
 
+SMALL = 2**16  # coefficients that torch takes a millisecond for: loading the kernel takes more than a thousand of them
+
 
 def lowest_under_cut(
     w: Tensor,
@@ -36,7 +38,7 @@ def lowest_under_cut(
     give any value, +inf included. Rows that are not `wanted` (nodes, rows) cost nothing and get −inf.
     """
     wanted = torch.ones_like(k, dtype=torch.bool) if wanted is None else wanted
-    if w.device.type != "cpu" or not _has_kernel(w.dtype):
+    if w.device.type != "cpu" or k.numel() * w.shape[-1] <= SMALL or not _has_kernel(w.dtype):
         return _torch(w, k, g, c, middle, half, steps).masked_fill(~wanted, -torch.inf)
     return _compiled(w, k, g, c, middle, half, wanted, steps)
 
@@ -69,20 +71,22 @@ def _torch(
     start = (w * middle).sum(-1) + k
     inner = (g * middle).sum(-1) + c
     reach = (g.abs() * half).sum(-1)
-    low = torch.zeros_like(k)
-    high = torch.full_like(k, torch.inf)
-    best = start - size
-    best_at = low.clone()
+    best, best_at = start - size, torch.zeros_like(k)
+    # Kelley: keep the tangents at both ends of the bracket, go to where they meet.
+    slope = inner[:, None] - (torch.sign(w) * (g * half)[:, None]).sum(-1)
+    low, high = torch.stack([best_at, best, slope]), torch.stack([best_at + torch.inf, best_at, best_at])
     at = (size / reach.clamp_min(1e-30)[:, None]).expand_as(k)
-    for _ in range(2 * steps):
+    for _ in range(steps):
         mixed = w + at[..., None] * g[:, None]
         value = start + at * inner[:, None] - (mixed.abs() * half).sum(-1)
         slope = inner[:, None] - (torch.sign(mixed) * (g * half)[:, None]).sum(-1)
         better = value > best
         best, best_at = torch.where(better, value, best), torch.where(better, at, best_at)
-        rising = slope > 0
-        low, high = torch.where(rising, at, low), torch.where(rising, high, at)
-        at = torch.where(high.isinf(), 4.0 * at, 0.5 * (low + high))
+        rising, here = slope > 0, torch.stack([at, value, slope])
+        low, high = torch.where(rising, here, low), torch.where(rising, high, here)
+        meet = (high[1] - low[1] + low[2] * low[0] - high[2] * high[0]) / (low[2] - high[2])
+        inside = (meet > low[0]) & (meet < high[0])
+        at = torch.where(high[0].isinf(), 4.0 * at, torch.where(inside, meet, at))
     total = (w.abs() * (middle.abs() + half)).sum(-1) + k.abs()
     total = total + best_at * ((g.abs() * (middle.abs() + half)).sum(-1) + c.abs())[:, None]
     return best - 2.0 * gamma(w.shape[-1] + 4, unit_of(w.dtype)) * UP * total

@@ -30,6 +30,7 @@ from radii._torch import Tensor, torch
 from radii.bounds.region import Region
 from radii.bounds.rounding import TINY, U64, UP, gamma
 
+SMALL = 2**15  # slopes that torch finds in a millisecond: loading the kernel takes more than a thousand of them
 AT_ONCE = 16  # nodes whose slopes are in memory together where there is no kernel
 
 
@@ -61,7 +62,7 @@ def through_hulls(
     thin = w.to(torch.float32)
     top = b + w.clamp_min(0.0) @ up - w.clamp_max(0.0) @ down
     error = gamma(len(w) + len(down) + 16) * UP
-    if w.device.type == "cpu" and _has_kernel():
+    if w.device.type == "cpu" and len(cost) * w.numel() > SMALL and _has_kernel():
         from radii.bounds._hull_kernel import bounds
 
         a, c = linear[0].clone(), linear[1].clone()
@@ -105,9 +106,12 @@ def _has_kernel() -> bool:
     if importlib.util.find_spec("numba") is None:
         return False
     with uncharged():
-        from radii.bounds._hull_kernel import bounds
+        try:
+            from radii.bounds._hull_kernel import bounds
 
-        one, row = np.ones(1), np.ones((1, 1))
-        thin = row.astype(np.float32), one.astype(np.float32)
-        bounds(thin[0], row, one, one, one, one, thin[1], row, 1, 0.0, row.copy(), one.copy())
+            one, row = np.ones(1), np.ones((1, 1))
+            thin = row.astype(np.float32), one.astype(np.float32)
+            bounds(thin[0], row, one, one, one, one, thin[1], row, 1, 0.0, row.copy(), one.copy())
+        except (ImportError, OSError, MemoryError):  # as in `cuts.py`
+            return False
     return True

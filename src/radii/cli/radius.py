@@ -34,7 +34,11 @@ from radii.cli.options import (
 from radii.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from radii.problem import Instance, Radius
     from radii.store import RadiusRecord
+    from radii.study.question import Question
     from radii.study.settings import Options
 
 _SHOWN = ("index", "label", "prediction", "target", "lower", "upper", "status", "cpu_seconds")
@@ -80,9 +84,6 @@ def radius(
       radii radius net.onnx --data pixels.csv --option label=digit --option scale=255 --option shape=1,28,28
     """
     from radii import api
-    from radii.store import Selection, export, open_store, radii_frame
-    from radii.study.progress import shown
-    from radii.study.stored import stored_radii
 
     prop = property_of(property, target)
     if prop.caution:
@@ -99,19 +100,55 @@ def radius(
     asked: Options = {"property": prop, "norm": norm, "seconds": seconds, "tolerance": tolerance}
     asked |= {"grid": grid_of(grid), "verifier": verifier, "seed": seed, "evidence": evidence is not None}
     question = api.question(net, **asked)
+    if store is None and not json:
+        records, stopped = _searched(question, chosen.instances)
+    else:
+        records, stopped = _stored(question, chosen.instances, store, json)
+    if evidence is not None:
+        _write(evidence, records)
+    if not json:
+        typer.echo(f"{net.name} on {chosen.name} {chosen.split}, {prop}, {norm}")
+        typer.echo(table(_SHOWN, [_row(record) for record in records]))
+    return partial(f"{len(records)} of {counted(len(chosen), 'input')} done", store) if stopped else 0
+
+
+def _searched(question: Question, instances: Sequence[Instance]) -> tuple[list[RadiusRecord], bool]:
+    """The radii of inputs as they end, and whether they were stopped: without a store, which takes a while to load."""
+    from radii.store import RadiusRecord
+    from radii.study.progress import shown
+    from radii.study.question import BATCH
+
+    question.check_labels(instances)
+    found: dict[int, RadiusRecord] = {}
+    with stoppable() as ending, shown(None, len(instances), question.classifier.name) as tell:
+        for start in range(0, len(instances), BATCH):
+
+            def ended(place: int, radius: Radius, start: int = start) -> None:
+                found[start + place] = RadiusRecord(unit=question.unit(instances[start + place]), radius=radius)
+                if tell is not None:
+                    tell(len(found), radius)
+
+            for place, radius in enumerate(question.radii(instances[start : start + BATCH], ended)):
+                if start + place not in found:
+                    ended(place, radius)
+    return [found[place] for place in sorted(found)], ending.stopped
+
+
+def _stored(
+    question: Question, instances: Sequence[Instance], store: str | None, json: bool
+) -> tuple[list[RadiusRecord], bool]:
+    """The radii of inputs, each stored as it ends, and whether they were stopped; as JSON they are printed here."""
+    from radii.store import Selection, export, open_store, radii_frame
+    from radii.study.progress import shown
+    from radii.study.stored import stored_radii
+
     with open_store(store or ":memory:") as opened:
-        with stoppable() as ending, shown(None, len(chosen), net.name) as tell:
-            stored_radii(question, chosen.instances, opened, tell)
-        mine = Selection(key=tuple(question.unit(instance).key for instance in chosen))
-        records = list(opened.records(mine))
-        if evidence is not None:
-            _write(evidence, records)
+        with stoppable() as ending, shown(None, len(instances), question.classifier.name) as tell:
+            stored_radii(question, instances, opened, tell)
+        mine = Selection(key=tuple(question.unit(instance).key for instance in instances))
         if json:
             typer.echo(export(radii_frame(opened, mine), "json"), nl=False)
-        else:
-            typer.echo(f"{net.name} on {chosen.name} {chosen.split}, {prop}, {norm}")
-            typer.echo(table(_SHOWN, [_row(record) for record in records]))
-    return partial(f"{len(records)} of {counted(len(chosen), 'input')} done", store) if ending.stopped else 0
+        return list(opened.records(mine)), ending.stopped
 
 
 def _row(record: RadiusRecord) -> tuple[object, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from radii._torch import Tensor, torch
 from radii.bounds.intermediate_curves import Place, Relaxed, relax
 from radii.bounds.operands import Operands
@@ -26,9 +28,11 @@ class IntervalProver(Prover):
         return self._work(self._tree(radius), Limits())
 
     def bounded(self, radius: float) -> Relaxed:
-        state, known = self.state, self._proven_ends(radius)
-        place, go_on = Place((state.region(radius),)), lambda: not state.meter.over
-        net = relax(self.operands, place, *known, go_on=go_on, tuning=state.tuning.bounds)
+        return self.in_one_pass(radius, lambda: not self.state.meter.over)
+
+    def in_one_pass(self, radius: float, go_on: Callable[[], bool]) -> Relaxed:
+        place, known = Place((self.state.region(radius),)), self._proven_ends(radius)
+        net = relax(self.operands, place, *known, go_on=go_on, tuning=self.state.tuning.bounds)
         self.intervals[radius] = (net.low, net.high)
         return net
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from radii.bounds.float32 import Bounded
+from radii.bounds.intermediate import Root
+from radii.bounds.intermediate_curves import Relaxed
 from radii.engine.goals import Goal, Outcome
 from radii.engine.search_tree import SearchTree
 from radii.engine.state import RadiusState
@@ -45,6 +47,10 @@ class Prover(ABC):
     @abstractmethod
     def bounded(self, radius: float) -> Bounded:
         """The bounds of the ball of a radius, which its tree then starts from."""
+
+    @abstractmethod
+    def in_one_pass(self, radius: float, go_on: Callable[[], bool]) -> Root | Relaxed:
+        """The bounds of a ball without any tree, from what is known of larger ones; once `go_on` says no, intervals."""
 
     @abstractmethod
     def _attempt(self, radius: float, goal: Goal, limits: Limits) -> bool:

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from functools import cached_property
 
 from radii._torch import Tensor
-from radii.bounds.bound import bound
 from radii.bounds.lowering import is_smooth
 from radii.bounds.rounding import proving
 from radii.engine.budget import Meter
@@ -38,7 +37,7 @@ class RadiusSearch(RadiusState):
             while not self.finished and self.stopped is None:
                 prover.decide(self.goal())
             if not self.proven and self.stopped is Reason.TIME:
-                self._one_pass()
+                self._one_pass(prover)
 
     def decide(self, goal: float) -> None:
         """Proves or refutes one goal."""
@@ -66,16 +65,18 @@ class RadiusSearch(RadiusState):
         """Whether some value of a float32 forward pass may be infinite on the ball of a goal."""
         return not bool(self.thresholds(prover.bounded(goal)).isfinite().all())
 
-    def _one_pass(self) -> None:
-        """Whatever the budget says: the radius that one pass of linear bounds certifies; smaller balls if need be."""
+    def _one_pass(self, prover: Prover) -> None:
+        """Whatever the budget says: the radius that linear bounds certify; those of smaller balls if need be.
+
+        Balls that were bounded before are not bounded again, and what they prove makes smaller ones cheap.
+        """
         rule = self.tuning.goals
 
         def go_on() -> bool:
             return self.meter.within(rule.last_share, rule.last_seconds)
 
         for part in rule.last_parts:
-            ball = self.region(part * self.goal())
-            bounded = bound(self.margins.graph, ball, go_on=go_on, tuning=self.tuning.bounds)
+            bounded = prover.in_one_pass(part * self.goal(), go_on)
             linear = bounded.margins(self.margins.rows[None])
             certified = bounded.region.root(linear.a, linear.shifted() - self.thresholds(bounded))
             self.meter.nodes += len(self.margins.rows)

@@ -7,7 +7,8 @@ margins are asked again in between. How many layers have undecided neurons decid
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from enum import Enum
 
@@ -95,6 +96,23 @@ class SignProver(Prover):
         ball = self._ball(radius)
         return self._measured(ball if isinstance(ball, Root) else ball.root)
 
+    def in_one_pass(self, radius: float, go_on: Callable[[], bool]) -> Root:
+        size, base = self._larger(radius)
+        root = base.root if isinstance(base, CondensedRoot) else base
+        if root is not None and size == radius:
+            return self._measured(root)
+        return self._through_graph(root, radius, go_on)
+
+    def _larger(self, radius: float) -> tuple[float, Root | CondensedRoot | None]:
+        """The smallest ball that holds this one and was bounded, with its size."""
+        size = min((size for size in self.balls if size >= radius), default=math.inf)
+        return size, self.balls.get(size)
+
+    def _through_graph(self, base: Root | None, radius: float, go_on: Callable[[], bool]) -> Root:
+        """Bounds of a ball by a pass over the whole network, from those of a larger one."""
+        state, known = self.state, None if base is None else {k: (v.low, v.high) for k, v in base.lines.items()}
+        return bound_root(state.margins.graph, state.region(radius), known, go_on=go_on, tuning=state.tuning.bounds)
+
     def _measured(self, root: Root) -> Root:
         """The root with the magnitudes of its own ball, where they count: smaller balls keep those of larger ones."""
         if not self.state.deployed:
@@ -105,21 +123,23 @@ class SignProver(Prover):
     def _ball(self, radius: float) -> Root | CondensedRoot:
         """The bounds of a ball, from the smallest larger one, which knows what was proven on larger ones.
 
-        Condensed unless the network is so large that trees cost more than they can prove.
+        Condensed unless the network is so large that trees cost more than they can prove, or the budget so small that
+        they cannot be begun; evidence is of trees.
         """
         state, tuning = self.state, self.state.tuning
         self.balls = {size: ball for size, ball in self.balls.items() if size >= state.lower}
-        base = self.balls[min(larger)] if (larger := [size for size in self.balls if size >= radius]) else None
+        size, base = self._larger(radius)
         ball: Root | CondensedRoot
-        if isinstance(base, Root) and min(larger) == radius:
-            return base  # too large to condense, and bounded already
+        if isinstance(base, Root) and size == radius:
+            return base  # not condensed, and bounded already
         if isinstance(base, CondensedRoot):
             ball = bound_again(base, state.region(radius), memory=tuning.memory)
         else:
-            known = None if base is None else {k: (v.low, v.high) for k, v in base.lines.items()}
-            region, graph = state.region(radius), state.margins.graph
-            ball = bound_root(graph, region, known, go_on=lambda: not state.meter.over, tuning=tuning.bounds)
-            if ball.undecided <= self.settling.large and not state.meter.over:
+            before = state.meter.share
+            ball = self._through_graph(base, radius, lambda: not state.meter.over)
+            after = state.meter.share
+            timely = self.settling.tree_price * (after - before) <= 1.0 - after or state.recorder is not None
+            if ball.undecided <= self.settling.large and timely and not state.meter.over:
                 ball = CondensedRoot(ball, condense(ball, tuning.trees))
         self.balls[radius] = ball
         return ball

@@ -119,6 +119,8 @@ class Settling:
     """What is done for one goal: a plain tree, then passes that settle the signs of hidden layers, then trees again."""
 
     large: int = 4000  # undecided neurons beyond which a tree costs more than it can prove
+    tree_price: float = 3.0  # times what bounds of a ball took: condensing them and a first tree of the margins; where
+    # that exceeds what is left of the budget there is no tree, but bounds of smaller balls
     shallow: int = 2  # layers with undecided neurons: with no more, plain trees are cheap and settling never hurts
     deep: int = 3  # layers with undecided neurons: with more, bounds are loose and passes dear
     plain_shallow: int = 600  # nodes of a plain tree of up to `shallow` layers before hidden signs are settled

@@ -18,6 +18,8 @@ from radii.store import ClassifierRecord, InstanceRecord, Unit
 from radii.study.settings import RadiusSettings
 from radii.study.sources import AnySource, Held
 
+BATCH = 32  # inputs of one question that share batches in one process
+
 
 @dataclass(frozen=True, eq=False)
 class Question:

@@ -20,13 +20,13 @@ from radii.search import concurrently
 from radii.store import Environment, QueryRecord, Record
 from radii.study.claims import SECONDS, Claims
 from radii.study.plan import Plan, PlannedUnit
+from radii.study.question import BATCH
 from radii.study.stop import Stop, Stopped
 from radii.study.worker import TICK_SECONDS, RunnerPool, limits, measure
 
 if TYPE_CHECKING:
     from radii.store import Alarm, Store
 
-_BATCH = 32  # units that share batches in this process
 _PATIENCE = 0.5  # seconds between two writes: one for each unit would cost quick verifiers more than the radii
 _CHUNK = 8  # instances of one question that a search over a grid takes on at once, for each worker
 
@@ -144,7 +144,7 @@ class Run:
     def _here(self, claims: Claims) -> None:
         while not claims.exhausted:
             self._look(claims)
-            drawn = claims.draw(_BATCH)
+            drawn = claims.draw(BATCH)
             if not drawn:
                 self._rest(claims)
             for _, group in groupby(self._right(drawn), key=lambda unit: id(unit.question)):
