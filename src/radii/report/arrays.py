@@ -67,7 +67,7 @@ def _unsourced(dists: Sequence[Distribution], title: str = "Robustness report") 
         raise InputError(f"report: expected distributions with names that differ, got {', '.join(names)}")
     found = []
     for dist, name in zip(dists, names, strict=True):
-        dist._one_row_each("report")
+        dist.one_row_each("report")
         question: dict[str, Any] = dict.fromkeys(QUESTION, "–") | {"classifier": name, "property_parameters": "{}"}
         found.append(Series(name, "", question, rows_of(dist, name), dist))
     found.sort(key=lambda one: natural(one.name))

@@ -11,8 +11,8 @@ import scipy
 from radii._check import choice, number
 from radii._html import table
 from radii.errors import InputError
-from radii.stats._arrays import DEFINITIONS, Among, Ends, FloatArray, definition, eps_array, level
-from radii.stats.confidence_intervals import share_lower, share_upper
+from radii.stats._arrays import DEFINITIONS, Ends, FloatArray, definition, eps_array, level
+from radii.stats.band import Band
 from radii.stats.dkw import dkw_half_width
 from radii.stats.multiple_testing import bonferroni_confidence, holm
 
@@ -24,28 +24,19 @@ EVIDENCE = {
 
 
 @dataclass(frozen=True)
-class Guarantee:
+class Guarantee(Band):
     """A band for the share of unseen inputs that are robust, for all ε at once, with its assumptions.
 
     `about` names the part of the inputs it speaks of ("of class 3"); with a `family` above 1 it is one of that many
-    statements, each made with `confidence`, so that all of them hold together with `joint_confidence`. `repeated`
-    counts inputs with the same values as another one, where that is known.
+    statements, each made with `confidence`, so that all of them hold together with `joint_confidence`.
     """
 
-    ends: Ends
-    confidence: float
-    half_width: float
-    among: Among = "all"
-    population: int | None = None
+    what = "radii"
+    definitions = DEFINITIONS
+
     evidence: str = "proof and attack"
     about: str = ""
     family: int = 1
-    repeated: int = 0
-
-    @property
-    def n(self) -> int:
-        """How many inputs the guarantee rests on."""
-        return len(self.ends)
 
     def _repr_html_(self) -> str:
         """The statement at a few ε and what it rests on, for notebooks."""
@@ -64,22 +55,12 @@ class Guarantee:
         """The confidence with which all statements of the family hold together."""
         return 1.0 - self.family * level(self.confidence)
 
-    def at(self, eps: Any) -> tuple[FloatArray, FloatArray]:
-        """Lower and upper limits of the share of unseen inputs robust at each ε; all of them hold together."""
-        points = eps_array(eps)
-        low = np.clip(self.ends.proven(points) - self.half_width, 0.0, 1.0)
-        high = np.clip(self.ends.not_broken(points) + self.half_width, 0.0, 1.0)
-        return low, high
+    @property
+    def _rests_on(self) -> str:
+        return EVIDENCE[self.evidence]
 
-    def at_one(self, eps: Any, method: str = "clopper-pearson") -> tuple[float, float]:
-        """Limits for one ε chosen before the data were seen: narrower than the band, valid for that ε only."""
-        point = eps_array(eps).reshape(())
-        side = 1.0 - level(self.confidence) / 2
-        proven = round(float(self.ends.proven(point)) * self.n)
-        alive = round(float(self.ends.not_broken(point)) * self.n)
-        low = share_lower(proven, self.n, side, method, self.population)
-        high = share_upper(alive, self.n, side, method, self.population)
-        return float(low), float(high)
+    def _points(self, threshold: Any) -> FloatArray:
+        return eps_array(threshold)
 
     def curve(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The ε at which the band changes, with its lower and upper limits there."""
@@ -87,32 +68,14 @@ class Guarantee:
         knots = np.unique(values[np.isfinite(values) & (values >= 0)])
         return (knots, *self.at(knots))
 
-    def assumptions(self) -> tuple[str, ...]:
-        """Everything the statement needs to be true."""
-        if self.population is None:
-            drawn = "the inputs are independent draws from the distribution the statement is about"
-        else:
-            drawn = f"the inputs are a simple random sample, without replacement, of the {self.population} inputs"
-        if self.repeated:
-            drawn += f", although {self.repeated} of the {self.n} repeat another input"
-        rule = "inputs, budget and method were fixed before the radii were seen"
-        return (drawn, rule, EVIDENCE[self.evidence], DEFINITIONS[self.among])
-
     def sentence(self, eps: Any, *, whole_curve: bool = True, method: str = "clopper-pearson") -> str:
         """The sentence that may be quoted for one ε, with its assumptions; `method` is that of `at_one`."""
         point = float(eps_array(eps).reshape(()))
         low, high = (float(v) for v in self.at(point)) if whole_curve else self.at_one(point, method)
-        who = "inputs" if self.among == "all" else "correctly classified inputs"
-        who += f" {self.about}" if self.about else ""
-        where = "unseen " + who if self.population is None else f"the {self.population} {who} sampled from"
         scope = "at every ε at once" if whole_curve else "at this ε alone"
         scope += "" if self.family == 1 else f", for {self.family} such statements together"
-        return (
-            f"With {self.joint_confidence:.6g} confidence (holding {scope}), {claim(low, high, self.evidence)} of "
-            f"{where} are robust to perturbations of size {point:g}; n = {self.n}. Assumes: "
-            + "; ".join(self.assumptions())
-            + "."
-        )
+        shares, robust = claim(low, high, self.evidence), f"are robust to perturbations of size {point:g}"
+        return self._said(f"holding {scope}", f"{shares} of", self.about, robust, self.joint_confidence)
 
 
 def claim(low: float, high: float, evidence: str) -> str:
@@ -139,7 +102,7 @@ def guarantee(
     """
     kind = choice(evidence, "evidence", EVIDENCE)
     width = dkw_half_width(len(ends), confidence, population)
-    return Guarantee(ends, 1.0 - level(confidence), width, definition(among), population, kind)
+    return Guarantee(ends, 1.0 - level(confidence), width, definition(among), population, evidence=kind)
 
 
 def class_guarantees(

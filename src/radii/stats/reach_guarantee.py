@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from radii._check import number
 from radii._html import table
 from radii.errors import InputError
-from radii.stats._arrays import Among, Ends, FloatArray, level
-from radii.stats.confidence_intervals import mean_interval, share_lower, share_upper
+from radii.stats._arrays import Ends, FloatArray, level
+from radii.stats.band import Band
+from radii.stats.confidence_intervals import mean_interval
 from radii.stats.dkw import dkw_half_width
 
 EVIDENCE = "proven ends rest on proofs, witnessed ends on replayed inputs"
@@ -24,42 +26,19 @@ Values = tuple[FloatArray, FloatArray, tuple[float, float]]
 
 
 @dataclass(frozen=True)
-class ReachGuarantee:
+class ReachGuarantee(Band):
     """A band for the share of unseen inputs on the good side of γ, for all γ at once, and limits of the mean reach.
 
     `ends` are turned so that large is good (see `ReachDistribution.ends`). `values` are the ends of every reach with
     the limits that the quantity cannot leave; None where it has no such limits, and then the mean has none either.
     """
 
-    ends: Ends
-    confidence: float
-    half_width: float
+    what = "reaches"
+    definitions = DEFINITIONS
+
     values: Values | None = None
     least: bool = False
     title: str = "reach"
-    among: Among = "all"
-    population: int | None = None
-    repeated: int = 0
-
-    @property
-    def n(self) -> int:
-        """How many inputs the guarantee rests on."""
-        return len(self.ends)
-
-    def at(self, gamma: Any) -> tuple[FloatArray, FloatArray]:
-        """Lower and upper limits of the share of unseen inputs on the good side of each γ; all hold together."""
-        turned = self._turned(gamma)
-        low = np.clip(self.ends.proven(turned) - self.half_width, 0.0, 1.0)
-        return low, np.clip(self.ends.not_broken(turned) + self.half_width, 0.0, 1.0)
-
-    def at_one(self, gamma: Any, method: str = "clopper-pearson") -> tuple[float, float]:
-        """Limits for one γ chosen before the data were seen; `hoeffding` are those of the paper's Theorem 1."""
-        point = self._turned(gamma).reshape(())
-        side = 1.0 - level(self.confidence) / 2
-        sure = round(float(self.ends.proven(point)) * self.n)
-        may = round(float(self.ends.not_broken(point)) * self.n)
-        low = share_lower(sure, self.n, side, method, self.population)
-        return float(low), float(share_upper(may, self.n, side, method, self.population))
 
     def mean(self, method: str = "hoeffding") -> tuple[float, float]:
         """Limits of the mean reach of unseen inputs, D(ḡ); methods are hoeffding (Theorem 2), bernstein, betting."""
@@ -80,15 +59,9 @@ class ReachGuarantee:
         knots = np.unique(sign * ends[np.isfinite(ends)])
         return (knots, *self.at(knots))
 
-    def assumptions(self) -> tuple[str, ...]:
-        """Everything the statements need to be true."""
-        drawn = "the inputs are independent draws from the distribution the statement is about"
-        if self.population is not None:
-            drawn = f"the inputs are a simple random sample, without replacement, of the {self.population} inputs"
-        if self.repeated:
-            drawn += f", although {self.repeated} of the {self.n} repeat another input"
-        rule = "inputs, budget and method were fixed before the reaches were seen"
-        return (drawn, rule, EVIDENCE, DEFINITIONS[self.among])
+    @property
+    def _rests_on(self) -> str:
+        return EVIDENCE
 
     def sentence(self, gamma: Any, *, whole_curve: bool = True, method: str = "clopper-pearson") -> str:
         """The sentence that may be quoted for one γ, with its assumptions."""
@@ -96,27 +69,17 @@ class ReachGuarantee:
         low, high = (float(v) for v in self.at(point)) if whole_curve else self.at_one(point, method)
         scope = "at every γ at once" if whole_curve else "at this γ alone"
         sign = "at least" if self.least else "at most"
-        return self._said(
-            f"(holding {scope}), between {low:.1%} and {high:.1%} of", f"have a {self.title} of {sign} {point:g}"
-        )
+        share, stays = f"between {low:.1%} and {high:.1%} of", f"have a {self.title} of {sign} {point:g}"
+        return self._said(f"holding {scope}", share, "", stays, self.confidence)
 
     def mean_sentence(self, method: str = "hoeffding") -> str:
         """The sentence about the mean reach that may be quoted, with its assumptions."""
         low, high = self.mean(method)
-        return self._said(f"({method}), the mean over", f"of the {self.title} lies between {low:.6g} and {high:.6g}")
+        lies = f"of the {self.title} lies between {low:.6g} and {high:.6g}"
+        return self._said(method, "the mean over", "", lies, self.confidence)
 
-    def _said(self, start: str, end: str) -> str:
-        who = "inputs" if self.among == "all" else "correctly classified inputs"
-        where = f"unseen {who}" if self.population is None else f"the {self.population} {who} sampled from"
-        return (
-            f"With {self.confidence:.6g} confidence {start} {where} {end}; n = {self.n}. "
-            f"Assumes: {'; '.join(self.assumptions())}."
-        )
-
-    def _turned(self, gamma: Any) -> FloatArray:
-        points = np.asarray(gamma, dtype=np.float64)
-        if not np.all(np.isfinite(points)):
-            raise InputError(f"gamma: expected finite numbers, got {gamma!r}")
+    def _points(self, threshold: Any) -> FloatArray:
+        points = thresholds(threshold)
         return points if self.least else -points
 
     def _repr_html_(self) -> str:
@@ -129,18 +92,20 @@ class ReachGuarantee:
         return table(f"guarantee for unseen inputs: {self.title}", [*rows, *told])
 
 
-def reach_guarantee(
-    ends: Ends,
-    values: Values | None,
-    confidence: float = 0.95,
-    *,
-    least: bool,
-    title: str,
-    among: Among = "all",
-    population: int | None = None,
-    repeated: int = 0,
-) -> ReachGuarantee:
+def reach_guarantee(ends: Ends, confidence: float = 0.95, population: int | None = None, **told: Any) -> ReachGuarantee:
     """The band of one sample of reaches: one-sided DKW limits on the proven and on the not-refuted envelope."""
     width = dkw_half_width(len(ends), confidence, population)
-    told = 1.0 - level(confidence)
-    return ReachGuarantee(ends, told, width, values, least, title, among, population, repeated)
+    return ReachGuarantee(ends, 1.0 - level(confidence), width, population=population, **told)
+
+
+def thresholds(gamma: Any) -> FloatArray:
+    """An array of finite thresholds γ."""
+    if isinstance(gamma, str):
+        return np.asarray(number(gamma, "gamma"))
+    try:
+        array = np.asarray(gamma, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"gamma: expected numbers, got {gamma!r}") from None
+    if not np.all(np.isfinite(array)):
+        raise InputError(f"gamma: expected finite numbers, got {gamma!r}")
+    return array

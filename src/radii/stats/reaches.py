@@ -8,7 +8,7 @@ reach ≤ γ for greatest values, reach ≥ γ for least ones.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -16,18 +16,15 @@ import numpy.typing as npt
 
 from radii._check import number
 from radii.errors import InputError
-from radii.stats._arrays import BoolArray, Ends, FloatArray, IntArray, booleans, column, definition, integers
+from radii.stats._arrays import Ends, FloatArray, column, definition, integers
 from radii.stats.quantiles import finite
-from radii.stats.reach_guarantee import ReachGuarantee, reach_guarantee
+from radii.stats.reach_guarantee import ReachGuarantee, reach_guarantee, thresholds
+from radii.stats.sample import COSTS, Sample
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from radii.stats.reach_comparison import ReachComparison
 
 STATUSES = ("closed", "open", "unsolved")
-_NUMBERS = ("lower", "upper", "label", "correct", "status", "cpu_seconds", "wall_seconds")
-_ROWS = (*_NUMBERS, "ids", "contents", "keys")
 
 
 class ReachShare(NamedTuple):
@@ -46,7 +43,7 @@ class MeanReach:
 
 
 @dataclass(frozen=True, eq=False)
-class ReachDistribution:
+class ReachDistribution(Sample):
     """Reaches of n inputs as intervals; build it with `ReachDistribution.from_arrays`.
 
     `lower` and `upper` hold NaN for an absent end. `least` says that the least value in the ball was asked for.
@@ -54,24 +51,14 @@ class ReachDistribution:
     none. `correct` says which inputs the network classifies correctly; all inputs count unless asked otherwise.
     """
 
-    lower: FloatArray
-    upper: FloatArray
-    label: IntArray
-    correct: BoolArray
-    status: npt.NDArray[np.str_]
+    columns = ("lower", "upper", "label", "correct", "status", *COSTS)
+
     least: bool = False
     epsilon: float | None = None
     quantity: str = "reach"
     unit: str = "output"
     norm: str = "linf"
     bounds: tuple[float, float] | None = None
-    ids: npt.NDArray[np.str_] | None = None
-    contents: npt.NDArray[np.str_] | None = None
-    cpu_seconds: FloatArray | None = None
-    wall_seconds: FloatArray | None = None
-    keys: npt.NDArray[np.str_] | None = None
-    name: str = ""
-    class_names: tuple[str, ...] = ()
 
     @classmethod
     def from_arrays(cls, lower: Any, upper: Any = None, label: Any = None, correct: Any = None, **details: Any) -> Self:
@@ -84,30 +71,17 @@ class ReachDistribution:
         >>> dist.share(0.25)
         ReachShare(proven=0.3333333333333333, not_refuted=0.6666666666666666)
         """
-        known = {one.name for one in fields(cls)} - {"lower", "upper", "label", "correct"}
-        if unknown := set(details) - known:
-            raise InputError(f"from_arrays: expected only {', '.join(sorted(known))}, got {sorted(unknown)}")
         low, high = _ends(lower, upper)
         n = low.size
-        for key in ("cpu_seconds", "wall_seconds"):
-            if details.get(key) is not None:
-                details[key] = column(details[key], key, n)
-        for key in ("ids", "contents", "keys"):
-            if details.get(key) is not None:
-                details[key] = np.asarray(details[key]).astype(np.str_)
-        details["class_names"] = tuple(map(str, details.pop("class_names", None) or ()))
         status = details.pop("status", None)
+        known = cls._checked(n, correct, details)
         return cls(
             lower=low,
             upper=high,
             label=np.full(n, -1) if label is None else integers(label, "label", n, -1),
-            correct=np.ones(n, np.bool_) if correct is None else booleans(correct, "correct", n),
             status=_derived(low, high) if status is None else np.asarray(status, dtype=np.str_),
-            **details,
+            **known,
         )
-
-    def __len__(self) -> int:
-        return int(self.lower.size)
 
     def __repr__(self) -> str:
         name = f"{self.name!r}, " if self.name else ""
@@ -143,12 +117,7 @@ class ReachDistribution:
         sign = 1.0 if self.least else -1.0
         low = np.where(np.isnan(self.proven), -np.inf, sign * self.proven)
         high = np.where(np.isnan(self.witnessed), np.inf, np.nextafter(sign * self.witnessed, np.inf))
-        both = Ends(low, high)
-        if definition(among) == "all":
-            return both
-        if not self.correct.any():
-            raise InputError("among='correct': expected a correctly classified input, got none; use among='all'")
-        return both.take(self.correct)
+        return self._among(Ends(low, high), among)
 
     def share(self, gamma: Any, among: str = "all") -> ReachShare:
         """The share of inputs with reach ≤ γ (≥ γ for least values), as an interval; arrays for an array of γ."""
@@ -186,32 +155,17 @@ class ReachDistribution:
         """A band for unseen inputs, for all γ at once, and limits of the mean where the quantity has `bounds`."""
         self.one_row_each("guarantee")
         chosen = self if definition(among) == "all" else self.select(self.correct)
-        known = chosen.contents
         limits = bounds or self.bounds
         return reach_guarantee(
             chosen.ends(),
-            None if limits is None else (*chosen.filled("all", limits), limits),
             confidence,
+            population,
+            values=None if limits is None else (*chosen.filled("all", limits), limits),
             least=self.least,
             title=self.title,
             among=definition(among),
-            population=population,
-            repeated=0 if known is None else len(known) - int(np.unique(known).size),
+            repeated=chosen.repeated,
         )
-
-    def select(self, rows: npt.ArrayLike) -> Self:
-        """The distribution of some rows (a mask or indices)."""
-        index = np.arange(len(self))[np.asarray(rows)]
-        if index.size == 0:
-            raise InputError(f"select: expected at least one of the {len(self)} instances, got none")
-        picked: dict[str, Any] = {key: getattr(self, key) for key in _ROWS if getattr(self, key) is not None}
-        return replace(self, **{key: values[index] for key, values in picked.items()})
-
-    def by_class(self) -> dict[int, Self]:
-        """The distribution of each class of the inputs, by label."""
-        if np.all(self.label < 0):
-            raise InputError("by_class: expected a label for every instance, got none; give label=... to from_arrays")
-        return {int(key): self.select(self.label == key) for key in np.unique(self.label)}
 
     def compare(self, other: ReachDistribution, **options: Any) -> ReachComparison:
         """What the data say about the reaches of two networks: a test and who surely leads where."""
@@ -234,32 +188,8 @@ class ReachDistribution:
         cost = None if self.cpu_seconds is None else float(np.nansum(self.cpu_seconds))
         return {"n": len(self), **counts, **ends, "worst_witnessed": finite(extreme), "cpu_seconds": cost}
 
-    def to_frame(self) -> pd.DataFrame:
-        """One row per input, as a pandas frame (NaN marks an absent end)."""
-        import pandas as pd
-
-        columns = {key: getattr(self, key) for key in _ROWS if getattr(self, key) is not None}
-        told = {"name": self.name, "quantity": self.quantity, "norm": self.norm, "epsilon": self.epsilon}
-        return pd.DataFrame({**told, **columns}, index=range(len(self)))
-
-    def one_row_each(self, purpose: str) -> None:
-        """Raises where an input is there twice: counted again it says nothing new."""
-        if self.ids is not None and np.unique(self.ids).size < len(self):
-            names, counts = np.unique(self.ids, return_counts=True)
-            raise InputError(f"{purpose}: expected every input once, got {names[counts.argmax()]} {counts.max()} times")
-
-
-def thresholds(gamma: Any) -> FloatArray:
-    """An array of finite thresholds γ."""
-    if isinstance(gamma, str):
-        return np.asarray(number(gamma, "gamma"))
-    try:
-        array = np.asarray(gamma, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"gamma: expected numbers, got {gamma!r}") from None
-    if not np.all(np.isfinite(array)):
-        raise InputError(f"gamma: expected finite numbers, got {gamma!r}")
-    return array
+    def _facts(self) -> dict[str, Any]:
+        return {"name": self.name, "quantity": self.quantity, "norm": self.norm, "epsilon": self.epsilon}
 
 
 def _ends(lower: Any, upper: Any) -> tuple[FloatArray, FloatArray]:
