@@ -107,8 +107,8 @@ def backward(
         operator = node.operator
         if not isinstance(operator, Affine):
             raise TypeError(f"{type(operator).__name__} is not a lowered operator")
-        # Two more terms: in float32 every constant of the graph was rounded too. What a sum stretched comes together
-        # again on the way back.
+        # Two more terms: in float32 every constant of the graph was rounded too. Where an Add broadcast an operand, the
+        # coefficients of all its copies are added up on the way back: as many terms as the node has values.
         stretched = isinstance(operator, Add) and any(graph.nodes[i].size != node.size for i in node.inputs)
         terms = node.size if stretched else operator.terms
         charge = charge + gamma(terms + 2, unit) * magnitudes.product[index]

@@ -65,8 +65,8 @@ class _Run:
     """A run up to one of its values, (batch, *shape)."""
 
     gross: Tensor  # the sum of the products' magnitudes
-    carried: Tensor  # what the errors of the run's inputs come to
-    wide: Tensor  # the sum of the products with 1 added to each factor, nothing divided
+    carried: Tensor  # the errors of the run's inputs, passed through to here
+    wide: Tensor  # the sum of products with 1 added to each factor, none divided by a pooling size
     peak: Tensor  # the largest partial sum in the last operator by itself
     terms: int = 0
     operations: int = 0

@@ -13,6 +13,7 @@ from radii.errors import InputError
 
 if TYPE_CHECKING:
     from radii.data import Dataset
+    from radii.models import Classifier
     from radii.problem import Property
 
 # The same option reads the same in every command.
@@ -97,6 +98,23 @@ def domain_of(text: str) -> tuple[float, float] | None:
     if len(ends) != 2:
         raise InputError(f"--domain: expected LOW,HIGH or none, got {text!r}")
     return ends[0], ends[1]
+
+
+def network_of(model: str, mean: str | None, std: str | None, domain: str, shape: str | None) -> Classifier:
+    """The network of a command with its preprocessing, domain and input shape."""
+    from radii.models import load_classifier
+
+    sizes_of = None if shape is None else sizes(shape, "--input-shape")
+    scaled, ends = preprocessing(mean, std), domain_of(domain)
+    return load_classifier(model, preprocessing=scaled, domain=ends, input_shape=sizes_of)
+
+
+def inputs_of(data: str, index: str, split: str | None, root: Path | None, option: Sequence[str] | None) -> Dataset:
+    """The inputs of a command: some positions of a data set."""
+    from radii.data import load_dataset
+
+    whole = load_dataset(data, split=split, root=root, **data_options(option))
+    return whole[positions(index, whole)]
 
 
 def grid_of(text: str | None) -> dict[str, str] | None:

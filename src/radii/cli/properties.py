@@ -9,7 +9,7 @@ import typer
 
 from radii._check import number
 from radii.cli.console import emit_json, fitted, note, partial, sometimes, stoppable, table
-from radii.cli.options import DataOption, NormName, Root, Seed, Split, data_options, positions
+from radii.cli.options import DataOption, NormName, Root, Seed, Split, inputs_of
 from radii.errors import InputError
 
 if TYPE_CHECKING:
@@ -94,8 +94,7 @@ def properties(
     for one in asked:
         if one.caution:
             note(f"note: {one.caution}")
-    whole = api.load_dataset(data, split=split, root=root, **data_options(option))
-    chosen = whole[positions(index, whole)]
+    chosen = inputs_of(data, index, split, root, option)
     nets = [api.load_classifier(model) for model in models]
     done: list[Measures] = []
     with stoppable() as ending:

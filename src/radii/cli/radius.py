@@ -23,13 +23,10 @@ from radii.cli.options import (
     Split,
     Std,
     Verifier,
-    data_options,
-    domain_of,
     grid_of,
-    positions,
-    preprocessing,
+    inputs_of,
+    network_of,
     property_of,
-    sizes,
 )
 from radii.errors import InputError
 
@@ -88,12 +85,8 @@ def radius(
     prop = property_of(property, target)
     if prop.caution:
         note(f"note: {prop.caution}")
-    shape = None if input_shape is None else sizes(input_shape, "--input-shape")
-    net = api.load_classifier(
-        model, preprocessing=preprocessing(mean, std), domain=domain_of(domain), input_shape=shape
-    )
-    whole = api.load_dataset(data, split=split, root=root, **data_options(option))
-    chosen = whole[positions(index, whole)]
+    net = network_of(model, mean, std, domain, input_shape)
+    chosen = inputs_of(data, index, split, root, option)
     net.check_inputs(chosen.x, chosen.y)
     for line in (*net.alarms, *chosen.alarms):
         note(f"alarm: {line}")

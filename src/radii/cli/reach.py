@@ -21,11 +21,8 @@ from radii.cli.options import (
     Shape,
     Split,
     Std,
-    data_options,
-    domain_of,
-    positions,
-    preprocessing,
-    sizes,
+    inputs_of,
+    network_of,
 )
 
 if TYPE_CHECKING:
@@ -76,12 +73,8 @@ def reach(
 
     asked, size, ball = measured(property, "--property"), number(eps, "--eps", low=0.0, strict=True), Norm.of(norm)
     share, budget = share_of(tolerance, "--tolerance"), Budget(seconds=seconds)
-    shape = None if input_shape is None else sizes(input_shape, "--input-shape")
-    net = api.load_classifier(
-        model, preprocessing=preprocessing(mean, std), domain=domain_of(domain), input_shape=shape
-    )
-    whole = api.load_dataset(data, split=split, root=root, **data_options(option))
-    chosen = whole[positions(index, whole)]
+    net = network_of(model, mean, std, domain, input_shape)
+    chosen = inputs_of(data, index, split, root, option)
     net.check_inputs(chosen.x, chosen.y if asked.needs_label else None)
     for line in (*net.alarms, *chosen.alarms):
         note(f"alarm: {line}")

@@ -76,8 +76,9 @@ def forbidden(
     while len(cover.open):
         directions = _directions(graph, cover.open, reached, (high - low).clamp_min(1e-9))
         top = directions.clamp_min(0) @ cover.open.high.T + directions.clamp_max(0) @ cover.open.low.T
-        # How little of the way from what is proven to what is reached has to be proven, 0 when it is all: the parts lie
-        # beyond what is reached; (directions, parts).
+        # (directions, parts): along a direction, how far a part lies below the least value that points of the ball were
+        # seen to take, as a share of the gap between that value and the proven bound. At 0 or below the direction
+        # does not separate the part; the larger, the less has to be proven to rule it out.
         least = reached.least(directions, limits.starts, limits.pushes, limits.shrink)
         proven = directions.clamp_min(0) @ low + directions.clamp_max(0) @ high
         distance = (least[:, None] - top) / (least - proven).clamp_min(1e-12)[:, None]

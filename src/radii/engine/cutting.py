@@ -46,7 +46,7 @@ def refine(problem: Problem, nodes: Nodes, both: bool = True) -> Tensor:
             below, above = torch.where(turn > 0, least, nothing), torch.where(turn < 0, least, nothing)
         low, high = torch.maximum(low, below), torch.minimum(high, -above)
         if first:
-            # What does not count stands for the row's first column once more.
+            # Neurons that do not count are padding: each repeats the first neuron of its row, with that one's bounds.
             low, high = torch.where(counts, low, low[:, :1]), torch.where(counts, high, high[:, :1])
         nodes.low.scatter_(1, at, low)
         nodes.high.scatter_(1, at, high)

@@ -19,13 +19,13 @@ class Frontier:
     """Ask for a `leap` after every goal that was tried, and `tell` what came of it. Costs are shares of the budget."""
 
     rule: FrontierRule = FrontierRule()
-    nodes: float = 0.0  # per neuron; `rule.first` to begin with
-    reach: float = 0.0  # about the largest goal that so many nodes prove
-    cost: float = 0.0  # of a pass there
-    near: bool = False  # whether what is proven is near it
-    missed: float | None = None  # a goal that failed with more nodes than were known to do
-    whole: bool = False  # whether all layers were settled for it: smaller goals have its bounds
-    gain: float = 0.0  # the power to which the reach grows with the nodes; `rule.gain` to begin with
+    nodes: float = 0.0  # per neuron, the most that a proven goal had; `rule.first` to begin with
+    reach: float = 0.0  # about the largest goal that so many nodes per neuron prove
+    cost: float = 0.0  # of a pass over all layers with so many
+    near: bool = False  # whether the proven radius is near `reach`: before that the frontier predicts nothing
+    missed: float | None = None  # a goal that failed although it had more than `nodes`
+    whole: bool = False  # whether the pass for `missed` settled all layers: smaller goals start from its bounds
+    gain: float = 0.0  # the power to which `reach` grows with the nodes; `rule.gain` to begin with
 
     def __post_init__(self) -> None:
         self.nodes, self.gain = self.nodes or self.rule.first, self.gain or self.rule.gain
@@ -53,7 +53,7 @@ class Frontier:
     def leap(self, lower: float, top: float, left: float) -> tuple[float, float] | None:
         """The next goal and the nodes per neuron for it; None where nothing is known, or too little is left."""
         rule = self.rule
-        if not self.near or left <= 0:  # the clock runs on between a pass and the question
+        if not self.near or left <= 0:  # time may be up since the last pass
             return None
         between = top if self.missed is None else min(top, 0.5 * (lower + self.missed))
         if self.missed is not None and self.whole and self.missed - lower > rule.close * self.missed:

@@ -74,7 +74,8 @@ def climb(state: RadiusState, frontier: Frontier, bottleneck: bool = False) -> G
         if outcome.settled[0] and not bottleneck:
             frontier.tell(radius, outcome.proven, outcome.deep_nodes, cost, outcome.settled, state.lower)
         elif leap is not None and not outcome.proven:
-            frontier = Frontier(tuning.frontier)  # no pass came of it: asked again it would say the same
+            # No layer was settled: the frontier learnt nothing and would propose the same goal again.
+            frontier = Frontier(tuning.frontier)
         if outcome.proven:
             deep_nodes = max(deep_nodes, outcome.deep_nodes)
             nodes = min(nodes * tuning.settling.growth, tuning.settling.most_nodes)

@@ -26,8 +26,8 @@ def settle(problem: Problem, nodes: Nodes) -> tuple[Tensor, Tensor]:
 
     Both stay in float64: what float32 would round off the multipliers decides leaves that are nearly broken.
     """
-    # Neurons that a cut decided have their sign at every violation inside the node too: as good as a split, and without
-    # them the linear function of a leaf is not the network's where the program looks.
+    # Every violation inside the node also has the signs that a cut decided, so they may be fixed like those of splits.
+    # Without them the leaf's linear function would differ from the network where the linear program looks.
     free = nodes.sign == 0
     nodes.sign[free & (nodes.low >= 0)] = 1
     nodes.sign[free & (nodes.high <= 0)] = -1

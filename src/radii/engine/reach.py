@@ -95,7 +95,8 @@ class ReachSearch:
             else:
                 failed = max(failed, threshold)
                 if self.proven - failed <= rule.tried * self.tolerance * abs(self.proven - self.start):
-                    failed = self.witnessed  # all between was tried: what is left goes to the goal itself
+                    # No threshold is left in between: the rest of the budget goes to the one just above the witness.
+                    failed = self.witnessed
                     share = 1.0
                     continue
             share = max(rule.step_share * (1.0 - self.meter.share), rule.least_share)

@@ -16,20 +16,25 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Distribution(stats.Distribution):
+class Stored:
+    """What a distribution knows of the store that its keys are of."""
+
+    source: str | Path | Store | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is copied to another process: an open store is not."""
+        address = self.source if isinstance(self.source, (str, Path)) else None
+        return {one.name: getattr(self, one.name) for one in fields(self)} | {"source": address}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Distribution(Stored, stats.Distribution):
     """Radii of n inputs as intervals [lower, upper]; build it with `radii.distribution` or `Distribution.from_arrays`.
 
     >>> dist = Distribution.from_arrays(lower=[0.01, 0.03, None], upper=[0.02, None, None], correct=[1, 1, 0])
     >>> dist.robust_accuracy(0.005).proven
     0.6666666666666666
     """
-
-    source: str | Path | Store | None = None  # the store that the keys are of
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What is copied to another process: an open store is not."""
-        address = self.source if isinstance(self.source, (str, Path)) else None
-        return {one.name: getattr(self, one.name) for one in fields(self)} | {"source": address}
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Axes with the robust-accuracy curve; options are `confidence` (draws the guarantee band) and `among`."""

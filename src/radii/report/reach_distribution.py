@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from radii._html import table
+from radii.report.distribution import Stored
 from radii.stats import reaches
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from radii.store import Store
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ReachDistribution(reaches.ReachDistribution):
+class ReachDistribution(Stored, reaches.ReachDistribution):
     """Reaches of n inputs in balls of one ε; build it with `radii.distribution(..., reach=ε)` or `from_arrays`.
 
     >>> dist = ReachDistribution.from_arrays(lower=[0.1, 0.3], upper=[0.2, 0.3], quantity="output change", epsilon=0.01)
     >>> dist.share(0.25).proven
     0.5
     """
-
-    source: str | Path | Store | None = None  # the store that the keys are of
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What is copied to another process: an open store is not."""
-        address = self.source if isinstance(self.source, (str, Path)) else None
-        return {one.name: getattr(self, one.name) for one in fields(self)} | {"source": address}
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Axes with the share of inputs on the good side of γ; options are `confidence` (draws the band), `among`."""

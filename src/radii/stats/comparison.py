@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from radii.stats.paired import paired as sign_flip
 
 if TYPE_CHECKING:
     from radii.stats.distribution import Distribution
+    from radii.stats.sample import Sample
 
 Rows = npt.NDArray[np.int64]
 
@@ -73,13 +74,8 @@ def compare(
     """
     use_pairs = paired if paired is not None else a.ids is not None and b.ids is not None
     if use_pairs:
-        rows_a, rows_b = shared_rows(a, b)
+        rows_a, rows_b = paired_rows(a, b, among)
         first, second = a.ends("all").take(rows_a), b.ends("all").take(rows_b)
-        if definition(among) == "correct":
-            both = a.correct[rows_a] & b.correct[rows_b]
-            if not both.any():
-                raise InputError("compare: expected an input that both networks classify correctly, got none")
-            first, second = first.take(both), second.take(both)
         test = sign_flip(first, second, permutations=permutations, seed=seed)
     else:
         first, second = a.ends(among), b.ends(among)
@@ -107,17 +103,18 @@ def _describe(names: tuple[str, str], a: Ends, b: Ends, use_pairs: bool, test: T
     )
 
 
-class Identified(Protocol):
-    """Rows of inputs that may have names, of which those of one network are paired with those of another."""
+def paired_rows(a: Sample, b: Sample, among: str) -> tuple[Rows, Rows]:
+    """The rows of the inputs that both hold, or only of those that both networks classify correctly."""
+    rows_a, rows_b = shared_rows(a, b)
+    if definition(among) == "all":
+        return rows_a, rows_b
+    both = a.correct[rows_a] & b.correct[rows_b]
+    if not both.any():
+        raise InputError("compare: expected an input that both networks classify correctly, got none")
+    return rows_a[both], rows_b[both]
 
-    @property
-    def ids(self) -> npt.NDArray[np.str_] | None:
-        """The inputs' names."""
 
-    def __len__(self) -> int: ...
-
-
-def shared_rows(a: Identified, b: Identified) -> tuple[Rows, Rows]:
+def shared_rows(a: Sample, b: Sample) -> tuple[Rows, Rows]:
     """The rows of the inputs that both distributions hold, in the same order; ids must be there and unique."""
     first, second = unique_ids(a, "the first distribution"), unique_ids(b, "the second distribution")
     shared, rows_a, rows_b = np.intersect1d(first, second, assume_unique=True, return_indices=True)
@@ -126,7 +123,7 @@ def shared_rows(a: Identified, b: Identified) -> tuple[Rows, Rows]:
     return rows_a.astype(np.int64), rows_b.astype(np.int64)
 
 
-def unique_ids(dist: Identified, name: str) -> npt.NDArray[np.str_]:
+def unique_ids(dist: Sample, name: str) -> npt.NDArray[np.str_]:
     """The ids of a distribution that holds every input once."""
     if dist.ids is None:
         raise InputError(f"paired comparison: expected ids for {name}, got none; give ids=... to from_arrays")

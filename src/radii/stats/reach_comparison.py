@@ -9,7 +9,7 @@ import numpy as np
 
 from radii.errors import InputError
 from radii.stats._arrays import Ends, definition
-from radii.stats.comparison import shared_rows
+from radii.stats.comparison import paired_rows
 from radii.stats.curves import Stretch, crossings, stretches, unseen_margin
 from radii.stats.effect_sizes import Effect, cliffs_delta
 from radii.stats.ks import TestResult, two_sample
@@ -61,12 +61,8 @@ def compare(
     use_pairs = paired if paired is not None else a.ids is not None and b.ids is not None
     first, second, base = _shifted(a, b)
     if use_pairs:
-        rows_a, rows_b = shared_rows(a, b)
+        rows_a, rows_b = paired_rows(a, b, among)
         first, second = first.take(rows_a), second.take(rows_b)
-        both = a.correct[rows_a] & b.correct[rows_b] if definition(among) == "correct" else np.ones(len(first), bool)
-        if not both.any():
-            raise InputError("compare: expected an input that both networks classify correctly, got none")
-        first, second = first.take(both), second.take(both)
         test = replace(sign_flip(first, second, permutations=permutations, seed=seed), test="paired sign-flip test")
     else:
         if definition(among) == "correct":

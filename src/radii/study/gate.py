@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -75,11 +76,11 @@ def judge(store: Store, where: Selection, demands: list[Demand], confidence: flo
     frame = ends_in_order(radii_frame(store, where), store.where)
     if frame.empty:
         raise InputError(f"{store.where}: expected finished radii to judge, got none that match")
-    unfinished = _unfinished(store, where)
+    waiting = unfinished(store, where, _SAME, reaches=False)
     found = []
     for values, rows in frame.groupby(list(_SAME), dropna=False, sort=True):
         named = dict(zip(_SAME, values, strict=True))
-        rows, missing = _once(rows), unfinished.get(_group(named), 0)
+        rows, missing = _once(rows), waiting.get(group_of(named, _SAME), 0)
         absent = [np.nan] * missing
         dist = Distribution.from_arrays(
             lower=[*rows["lower"], *absent],
@@ -101,26 +102,28 @@ def _once(rows: pd.DataFrame) -> pd.DataFrame:
     return right.groupby(["index", "content"], sort=False).agg({"lower": "max", "upper": "min", "correct": "all"})
 
 
-def _unfinished(store: Store, where: Selection) -> dict[tuple[Any, ...], int]:
-    """How many planned units of each group have no result."""
-    counts: dict[tuple[Any, ...], int] = {}
+def unfinished(store: Store, where: Selection, same: Sequence[str], reaches: bool) -> dict[tuple[str, ...], int]:
+    """How many planned units of each group have no result; a group is what agrees in the columns of `same`."""
+    counts: dict[tuple[str, ...], int] = {}
     studies = [name for name in store.studies() if not where.study or name in where.study]
     units = {unit.key: unit for name in studies for unit in store.planned(name)}
     for unit in store.pending(units.values()):
         setting, place = unit.setting, unit.instance
-        named = {
+        if (setting.epsilon is not None) != reaches:
+            continue
+        named = {name: getattr(setting, name, None) for name in same} | {
             "classifier": unit.classifier.name,
             "dataset": place.dataset,
             "split": place.split,
             "property_parameters": canonical(dict(setting.property_parameters)),
-            **{name: getattr(setting, name) for name in ("property", "norm", "search", "verifier", "seed", "target")},
         }
-        counts[_group(named)] = counts.get(_group(named), 0) + 1
+        counts[group_of(named, same)] = counts.get(group_of(named, same), 0) + 1
     return counts
 
 
-def _group(named: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(_text(named[key]) for key in _SAME)
+def group_of(named: dict[str, Any], same: Sequence[str]) -> tuple[str, ...]:
+    """The values of some columns, as text."""
+    return tuple(_text(named[key]) for key in same)
 
 
 def _text(value: Any) -> str:

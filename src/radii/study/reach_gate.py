@@ -13,7 +13,7 @@ from radii.stats.reaches import ReachDistribution
 from radii.store import Selection, Store, reaches_frame
 from radii.store.frame import ends_in_order
 from radii.store.reach_rows import REACH_QUESTION, reach_columns, reach_groups
-from radii.store.record import canonical
+from radii.study.gate import group_of, unfinished
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,10 @@ def judge_reaches(
     frame = ends_in_order(reaches_frame(store, where), store.where)
     if frame.empty:
         raise InputError(f"{store.where}: expected finished reaches to judge, got none that match")
-    unfinished = _unfinished(store, where)
+    waiting = unfinished(store, where, REACH_QUESTION, reaches=True)
     found = []
     for question, rows in reach_groups(frame):
-        missing = unfinished.get(_group(question), 0)
+        missing = waiting.get(group_of(question, REACH_QUESTION), 0)
         dist = _with_absent(reach_columns(question, rows), missing)
         promise = dist.guarantee(confidence)
         group = f"{question['classifier']} ({question['dataset']} {question['split']}, {dist.title})"
@@ -104,27 +104,3 @@ def _with_absent(columns: dict[str, Any], missing: int) -> ReachDistribution:
     return ReachDistribution.from_arrays(
         **{key: [*value, *([fill[key]] * missing)] if key in fill else value for key, value in kept.items()}
     )
-
-
-def _unfinished(store: Store, where: Selection) -> dict[tuple[str, ...], int]:
-    """How many planned reaches of each group have no result."""
-    counts: dict[tuple[str, ...], int] = {}
-    studies = [name for name in store.studies() if not where.study or name in where.study]
-    units = {unit.key: unit for name in studies for unit in store.planned(name)}
-    for unit in store.pending(units.values()):
-        setting, place = unit.setting, unit.instance
-        if setting.epsilon is None:
-            continue
-        named = {
-            "classifier": unit.classifier.name,
-            "dataset": place.dataset,
-            "split": place.split,
-            "property_parameters": canonical(dict(setting.property_parameters)),
-            **{name: getattr(setting, name) for name in REACH_QUESTION if name in setting.__dataclass_fields__},
-        } | {"property_parameters": canonical(dict(setting.property_parameters))}
-        counts[_group(named)] = counts.get(_group(named), 0) + 1
-    return counts
-
-
-def _group(named: dict[str, Any]) -> tuple[str, ...]:
-    return tuple("" if named[key] is None else str(named[key]) for key in REACH_QUESTION)

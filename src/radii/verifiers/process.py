@@ -36,7 +36,7 @@ _TICK = 0.05  # seconds between looks at a running program, at most
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What the program and all its children may use together; None means no limit. `output` is in bytes a stream."""
+    """What the program and all its children may use together; None means no limit. `output` is in bytes per stream."""
 
     wall: float | None = None
     cpu: float | None = None
