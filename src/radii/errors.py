@@ -10,7 +10,6 @@
     ├── StoreError            the result store cannot be opened, read or written (exit code 2)
     ├── RunnerError           the processes that do the work cannot be started or kept (exit code 3)
     ├── TrainingError         a training run diverged or cannot be kept; says what is left (exit code 3)
-    ├── WitnessError          a claimed counterexample did not replay
     └── Contradiction         a proof and a witness cannot both be right
 
 Time-outs, exhausted memory and solver failures are not exceptions: they are answers (UNKNOWN with a reason).
@@ -72,10 +71,6 @@ class RunnerError(RadiiError):
 
 class TrainingError(RadiiError):
     """A training run diverged or its checkpoint cannot be written; the last good one stays."""
-
-
-class WitnessError(RadiiError):
-    """A claimed counterexample did not replay on the original model."""
 
 
 class Contradiction(RadiiError):

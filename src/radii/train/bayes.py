@@ -29,7 +29,7 @@ from radii.train import checkpoint
 from radii.train.loop import Epoch, Tell, fit, torch_threads
 from radii.train.recipe import BayesPart
 from radii.train.shi import initialise
-from radii.train.task import Task
+from radii.train.task import TrainingTask
 
 CHAIN = "chain.pt"
 TOLD = 10  # lines of progress per chain
@@ -76,7 +76,7 @@ class Posterior:
     diagnostics: Diagnostics
 
 
-def sample(task: Task, folder: Path | None = None, resume: bool = False, tell: Tell | None = None) -> Posterior:
+def sample(task: TrainingTask, folder: Path | None = None, resume: bool = False, tell: Tell | None = None) -> Posterior:
     """Draws networks from the posterior of a task; with a folder every finished chain is kept there and found again."""
     part = task.recipe.bayes
     assert part is not None
@@ -99,7 +99,7 @@ def sample(task: Task, folder: Path | None = None, resume: bool = False, tell: T
     return Posterior(module.eval(), history, diagnosed(part, chains))
 
 
-def _chain(task: Task, part: BayesPart, k: int, place: Path | None, resume: bool, tell: Tell) -> dict[str, Any]:
+def _chain(task: TrainingTask, part: BayesPart, k: int, place: Path | None, resume: bool, tell: Tell) -> dict[str, Any]:
     """One chain: what it drew and how; a finished one is read again."""
     recipe = task.recipe.model_copy(update={"seed": task.recipe.seed + 1000 * k, "keep": "last"})
     one = replace(task, recipe=recipe, model=_fresh(task, recipe.seed) if k else copy.deepcopy(task.model))
@@ -135,7 +135,7 @@ def networks_of(part: BayesPart, k: int) -> int:
     return part.networks // part.chains + (k < part.networks % part.chains)
 
 
-def _draw(task: Task, part: BayesPart, wanted: int, tell: Any, done: list[Epoch]) -> dict[str, Any]:
+def _draw(task: TrainingTask, part: BayesPart, wanted: int, tell: Any, done: list[Epoch]) -> dict[str, Any]:
     chosen = {round((j + 1) * part.draws / wanted) - 1 for j in range(wanted)} if wanted else set[int]()
     watched = task.validation.at(torch.arange(min(WATCHED, len(task.validation))))
     potential = Potential(task, part.prior)
@@ -186,7 +186,7 @@ def _draw(task: Task, part: BayesPart, wanted: int, tell: Any, done: list[Epoch]
 class Potential:
     """The negative log posterior of flat weights, up to a constant: the potential energy of the sampler."""
 
-    def __init__(self, task: Task, prior: float) -> None:
+    def __init__(self, task: TrainingTask, prior: float) -> None:
         self.task, self.precision = task, 1 / prior**2
         self.parts = [(name, one.shape, one.numel()) for name, one in task.model.named_parameters()]
 
@@ -213,7 +213,9 @@ class Potential:
             return self.outputs(weights, x).softmax(1).gather(1, y[:, None])[:, 0]
 
 
-def _row(task: Task, potential: Potential, weights: Tensor, energy: float, step: float, seconds: float) -> Epoch:
+def _row(
+    task: TrainingTask, potential: Potential, weights: Tensor, energy: float, step: float, seconds: float
+) -> Epoch:
     """A line of the history: energy per input as the loss, the integrator's step as the rate, one draw's accuracies."""
     with torch.no_grad():
         right, held = (
@@ -269,7 +271,7 @@ def _kernel(part: BayesPart, potential: Potential) -> Any:
     return fixed(**options)
 
 
-def _fresh(task: Task, seed: int) -> torch.nn.Module:
+def _fresh(task: TrainingTask, seed: int) -> torch.nn.Module:
     """First weights of their own for every chain, so that R̂ can see chains that do not meet."""
     made = copy.deepcopy(task.model)
     with torch.random.fork_rng(devices=[]):

@@ -17,17 +17,17 @@ from radii.models.load import load_classifier
 from radii.train.evaluate import accuracies
 from radii.train.loop import Epoch
 from radii.train.methods.base import described
-from radii.train.task import Labelled, Task
+from radii.train.task import Labelled, TrainingTask
 
 
-def to_classifier(task: Task, history: Sequence[Epoch]) -> Classifier:
+def to_classifier(task: TrainingTask, history: Sequence[Epoch]) -> Classifier:
     """The task's model, trained, as a classifier whose card says how it came about."""
     model, _ = export(folded(task.model), task.shape)
     domain = (task.domain.low, task.domain.high)
     return load_classifier(with_card(model, card(task, history)), domain=domain, name=task.recipe.name)
 
 
-def card(task: Task, history: Sequence[Epoch]) -> dict[str, Any]:
+def card(task: TrainingTask, history: Sequence[Epoch]) -> dict[str, Any]:
     """Recipe, seed, versions, data fingerprint and accuracies of a trained model."""
     recipe = task.recipe
     return {
@@ -57,7 +57,7 @@ def _weights(model: torch.nn.Module) -> dict[str, int]:
     return {"all": sum(one.numel() for one in found), "zero": sum(int((one == 0).sum()) for one in found)}
 
 
-def _measured(task: Task, data: Labelled) -> dict[str, Any]:
+def _measured(task: TrainingTask, data: Labelled) -> dict[str, Any]:
     found = accuracies(task.model, data.x, data.y, task.epsilon, task.domain, task.recipe.evaluation.steps)
     return {"inputs": len(data), **{key: _short(value) for key, value in asdict(found).items()}}
 

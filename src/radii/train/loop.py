@@ -31,7 +31,7 @@ from radii.train.evaluate import accuracies, estimate_statistics
 from radii.train.from_torch import read
 from radii.train.methods.base import State
 from radii.train.recipe import OptimiserPart, Recipe
-from radii.train.task import Task
+from radii.train.task import TrainingTask
 
 CHECKPOINT = "checkpoint.pt"
 CHANCE = 1.3  # times the share of the most common class: as good as guessing
@@ -56,7 +56,7 @@ class Epoch:
 Tell = Callable[[Epoch, int], None]  # called with each finished epoch and how many there are
 
 
-def fit(task: Task, folder: Path | None = None, resume: bool = False, tell: Tell | None = None) -> list[Epoch]:
+def fit(task: TrainingTask, folder: Path | None = None, resume: bool = False, tell: Tell | None = None) -> list[Epoch]:
     """Trains the task's model in place and gives the history; with a folder, every epoch ends with a checkpoint.
 
     A run that diverges ends with `TrainingError`; the checkpoint is then that of the last good epoch.
@@ -84,7 +84,7 @@ def fit(task: Task, folder: Path | None = None, resume: bool = False, tell: Tell
 class _Run:
     """A run between two epochs: everything that a checkpoint keeps."""
 
-    task: Task
+    task: TrainingTask
     optimiser: torch.optim.Optimizer
     state_of: State
     balance: Balance | None
@@ -93,7 +93,7 @@ class _Run:
     score: float = -1.0
 
     @staticmethod
-    def of(task: Task) -> _Run:
+    def of(task: TrainingTask) -> _Run:
         recipe = task.recipe
         generator = torch.Generator().manual_seed(recipe.seed)
         torch.manual_seed(recipe.seed)  # for modules with random numbers of their own, such as dropout

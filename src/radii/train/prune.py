@@ -16,13 +16,15 @@ from typing import Any
 from radii._torch import Tensor, torch
 from radii.train import checkpoint
 from radii.train.loop import CHECKPOINT, Epoch, Tell, fit
-from radii.train.task import Task
+from radii.train.task import TrainingTask
 
 REWIND = "rewind.pt"
 Weights = Mapping[str, Tensor]
 
 
-def fit_pruned(task: Task, folder: Path | None = None, resume: bool = False, tell: Tell | None = None) -> list[Epoch]:
+def fit_pruned(
+    task: TrainingTask, folder: Path | None = None, resume: bool = False, tell: Tell | None = None
+) -> list[Epoch]:
     """Trains and prunes the task's model in place; the history of all iterations, epochs counted on.
 
     With a folder every iteration has a folder of its own there with its checkpoint, so that a run can be resumed.
@@ -52,7 +54,7 @@ def fit_pruned(task: Task, folder: Path | None = None, resume: bool = False, tel
 
 
 def _first(
-    task: Task, place: Path | None, resume: bool, tell: Tell, rewind: int
+    task: TrainingTask, place: Path | None, resume: bool, tell: Tell, rewind: int
 ) -> tuple[dict[str, Tensor], list[Epoch]]:
     """The first training, and the weights after epoch `rewind` of it."""
     found: dict[str, Tensor] = {}

@@ -20,7 +20,7 @@ from radii.train.export import to_classifier
 from radii.train.loop import CHECKPOINT, Epoch, fit
 from radii.train.prune import fit_pruned
 from radii.train.recipe import Recipe, parse_recipe, read_recipe
-from radii.train.task import Task, prepare, with_extra
+from radii.train.task import TrainingTask, prepare, with_extra
 
 Progress = Callable[[Epoch, int], None]
 
@@ -105,7 +105,9 @@ def train(
     )
 
 
-def _fitted(task: Task, folder: Path | None, resume: bool, tell: Progress | None) -> tuple[Task, list[Epoch]]:
+def _fitted(
+    task: TrainingTask, folder: Path | None, resume: bool, tell: Progress | None
+) -> tuple[TrainingTask, list[Epoch]]:
     """The task with its trained model, pruned or sampled where the recipe says so, and the history."""
     if task.recipe.bayes is not None:
         from radii.train.bayes import sample
@@ -154,7 +156,7 @@ def _make(folder: Path) -> None:
         raise InputError(f"output: expected a folder that can be written, got {folder} ({error.strerror})") from None
 
 
-def _write(run: Run, task: Task, folder: Path) -> None:
+def _write(run: Run, task: TrainingTask, folder: Path) -> None:
     """The network, its card, the history and the learning curve."""
     write_atomically(folder / f"{run.recipe.name}.onnx", run.classifier.onnx_bytes)
     write_atomically(folder / "card.json", (json.dumps(run.card, indent=2, ensure_ascii=False) + "\n").encode())

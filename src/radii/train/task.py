@@ -1,4 +1,4 @@
-"""Task: a recipe with its data, its untrained network and its method; what cannot be trained is refused here."""
+"""TrainingTask: a recipe with its data, untrained network and method; what cannot be trained is refused here."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Labelled:
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class TrainingTask:
     """All that the loop needs, checked."""
 
     recipe: Recipe
@@ -59,7 +59,7 @@ class Task:
         return self.method.epsilon if own is None else own
 
 
-def prepare(recipe: Recipe, data: Any = None, test: Any = None, model: torch.nn.Module | None = None) -> Task:
+def prepare(recipe: Recipe, data: Any = None, test: Any = None, model: torch.nn.Module | None = None) -> TrainingTask:
     """The task of a recipe; `data` and `test` are data sets to use instead of loading them, `model` the network."""
     method = make(recipe.method)
     training = _dataset(data) if data is not None else load_split(recipe, "train")
@@ -84,7 +84,7 @@ def prepare(recipe: Recipe, data: Any = None, test: Any = None, model: torch.nn.
     rest, kept = split(len(everything), recipe.data.validation)
     if len(rest) < 2:
         raise DataError(f"{training.name}: expected at least 3 inputs to train on and hold out, got {len(everything)}")
-    return Task(
+    return TrainingTask(
         recipe,
         method,
         made,
@@ -98,7 +98,7 @@ def prepare(recipe: Recipe, data: Any = None, test: Any = None, model: torch.nn.
     )
 
 
-def with_extra(task: Task, x: Any, y: Any) -> Task:
+def with_extra(task: TrainingTask, x: Any, y: Any) -> TrainingTask:
     """The task with further inputs to train on, such as witnesses; they are part of its data's fingerprint."""
     more = Dataset(np.asarray(x, dtype=np.float32).reshape(-1, *task.shape), np.asarray(y), domain=task.domain)
     if len(more) and more.y.max() >= task.classes:

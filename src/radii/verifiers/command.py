@@ -300,8 +300,3 @@ def _inputs(values: dict[str, Any]) -> Any:
         if name.upper().startswith("X"):
             return value
     return next(iter(values.values()))
-
-
-def installed(command: Command) -> bool:
-    """Whether the command's program is on this machine."""
-    return shutil.which(shlex.split(command.command)[0]) is not None
