@@ -19,7 +19,7 @@ from radii.engine.budget import Meter
 from radii.engine.lipschitz import SlopeSearch
 from radii.engine.maxima import searchable
 from radii.engine.output_rows import spec_rows
-from radii.engine.property_search import PropertySearch, whole_domain
+from radii.engine.property_search import PropertySearch
 from radii.engine.radius_search import RadiusSearch
 from radii.engine.tuning import DEFAULT, Tuning
 from radii.models.classifier import Classifier
@@ -58,15 +58,7 @@ def measure(
     meter = Meter(budget, clock.cpu, settings.tuning.memory)
     lower, stopped, note = 0.0, None, ""
     proven = False
-    top = (
-        limit
-        if limit is not None
-        else (
-            found.best.distance
-            if found.best is not None
-            else whole_domain(found.classifier, found.instance, found.norm)
-        )
-    )
+    top = limit if limit is not None else (found.diameter if found.best is None else found.best.distance)
     try:
         if property.speaks_of == "outputs":
             search = _radius_search(found, meter, tolerance, limit, settings)
@@ -207,9 +199,7 @@ def _radius_search(
     found: PropertySearch, meter: Meter, tolerance: Tolerance, limit: float | None, settings: Settings
 ) -> RadiusSearch:
     upper = None if found.best is None else found.best.distance
-    top = (
-        limit if limit is not None or upper is not None else whole_domain(found.classifier, found.instance, found.norm)
-    )
+    top = limit if limit is not None or upper is not None else found.diameter
     rows = searchable(spec_rows(found.classifier, found.spec))
     return RadiusSearch(
         rows, found.region, tolerance, meter, found.strike, settings.deployed, upper, top, tuning=settings.tuning

@@ -54,6 +54,11 @@ class PropertySearch:
         """The class that the network gives the input."""
         return int(np.argmax(self.outputs))
 
+    @property
+    def diameter(self) -> float:
+        """The radius of the ball that holds the whole domain."""
+        return whole_domain(self.classifier, self.instance, self.norm)
+
     def attack(self) -> None:
         """Looks for the nearest violation by gradients."""
         for point in nearest_violation(self.classifier, self.instance.x, self.spec, self.norm, self.effort, self.seed):
