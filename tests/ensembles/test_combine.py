@@ -13,10 +13,11 @@ from tests.ensembles.toys import linear
 
 import radii
 from radii.cli.main import run
+from radii.ensembles.softmax_cells import Cell
 from radii.ensembles.vote import Vote, Voted, pairs
 from radii.errors import InputError
 from radii.models import Classifier
-from radii.problem import Norm
+from radii.problem import Clause, Norm
 from radii.testing import relu_toy
 
 
@@ -55,6 +56,56 @@ def test_mean_of_probabilities_of_two_classes() -> None:
     broken = near[mean.predict(near) != label]
     if len(broken) and found.lower is not None:
         assert found.lower <= np.abs(broken - x[0]).max(1).min() + 1e-6
+
+
+def test_conditions_on_logits_are_met_wherever_a_mean_of_probabilities_is_broken() -> None:
+    """Random boxes of logit differences and random logits in them; cells that are cut cover what they were."""
+    rng, members, classes, label = np.random.default_rng(5), 2, 4, 1
+    met = 0
+    for _ in range(40):
+        center = rng.normal(size=(members, classes)) * 3
+        reach = rng.uniform(0.1, 3, size=(members, classes))
+        apart = center[:, None, :] - center[:, :, None] - reach[:, None, :] - reach[:, :, None]
+        low = np.where(np.eye(classes, dtype=bool), 0.0, apart)
+        shares = rng.dirichlet(np.ones(members))
+        logits = center + rng.uniform(-1, 1, size=(400, members, classes)) * reach
+        powers = np.exp(logits)
+        mean = np.einsum("m,bmk->bk", shares, powers / powers.sum(-1, keepdims=True))
+        for target in {0, 1, 2, 3} - {label}:
+            broken = logits[mean[:, target] >= mean[:, label]]
+            cells = [Cell(target, low, logits[0])]
+            for _ in range(3):
+                clauses = [c.clause(shares, label, 30.0) for c in cells if c.possible(shares, label)]
+                assert all(any(_meets(clause, one) for clause in clauses) for one in broken)
+                cells = [half for c in cells for half in c.halves(shares, label, logits[rng.integers(400)])]
+            met += len(broken)
+    assert met > 1000
+
+
+def _meets(clause: Clause, logits: np.ndarray) -> bool:
+    return bool((clause.coefficients @ logits.ravel() <= clause.bounds).all())
+
+
+@pytest.mark.parametrize(("norm", "classes"), [("linf", 3), ("l2", 4), ("l1", 3)])
+def test_radii_of_mean_probabilities_hold_on_a_grid(norm: str, classes: int) -> None:
+    nets = trio(classes)
+    mean = radii.combine(nets, how="probability", weights=[2, 1, 1])
+    x = np.random.default_rng(6).uniform(size=(3, 2)).astype(np.float32)
+    by_hand = 0.5 * nets[0].probabilities(x) + 0.25 * nets[1].probabilities(x) + 0.25 * nets[2].probabilities(x)
+    assert np.allclose(mean(x), by_hand, atol=1e-6)
+    assert np.allclose(mean.reference(x), by_hand, atol=1e-6)
+    gaps = []
+    for point in x:
+        label = int(mean.predict(point))
+        found = radii.radius(mean, point, label, norm=norm, seconds=4, limit=1.0)
+        near = grid(point, 1.0)
+        lost = mean(near)
+        broken = near[np.delete(lost, label, 1).max(1) >= lost[:, label]]
+        nearest = min((Norm.of(norm).distance(one, point) for one in broken), default=np.inf)
+        assert (found.lower or 0.0) <= nearest + 1e-6
+        assert found.upper is None or found.upper <= nearest + 0.03
+        gaps.append(min(found.upper or 1.0, 1.0) - (found.lower or 0.0))
+    assert np.median(gaps) < 0.05
 
 
 def test_combinations_keep_double_precision_and_different_preprocessing() -> None:
@@ -128,6 +179,31 @@ def test_votes_in_studies_are_checked(tmp_path: Path, capsys: pytest.CaptureFixt
     assert found["records"] == found["predicted"] == 6
 
 
+def test_a_file_of_a_combination_is_a_model_of_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for k, net in enumerate(trio()):
+        net.save(tmp_path / f"net{k}.onnx")
+    x = np.random.default_rng(4).uniform(size=(2, 2)).astype(np.float32)
+    vote, where = radii.combine(trio(), how="vote", weights=[1, 1, 2]), str(tmp_path / "points.npz")
+    np.savez(where, x=x, y=vote.predict(x))
+    file = tmp_path / "majority.yaml"
+    file.write_text("combine: vote\nmembers: [net0.onnx, net1.onnx, net2.onnx]\nweights: [1, 1, 2]\n")
+    assert run(["radius", str(file), "--data", where, "--index", "0:2", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    found = [radii.radius(vote, one, int(vote.predict(one)), seconds=10) for one in x]
+    assert [row["classifier"] for row in rows] == ["majority"] * 2
+    assert [row["lower"] for row in rows] == pytest.approx([one.lower for one in found], abs=0.01)
+    for text, said in (
+        ("path: net0.onnx\n", "expected combine and members, got a path"),
+        ("combine: vote\n", "expected members"),
+        ("combine: vote\nmembers: [net0.onnx, net0.onnx]\n", "the same one twice"),
+    ):
+        file.write_text(text)
+        assert run(["radius", str(file), "--data", where]) == 2
+        told = capsys.readouterr().err.strip()
+        assert said in told
+        assert "\n" not in told
+
+
 def test_bad_combinations_are_refused() -> None:
     nets = trio()
     with pytest.raises(InputError, match="one of mean, probability, vote"):
@@ -136,8 +212,8 @@ def test_bad_combinations_are_refused() -> None:
         radii.combine(nets, weights=[1, 2])
     with pytest.raises(InputError, match="weights"):
         radii.combine(nets, weights=[1, 0, 1])
-    with pytest.raises(InputError, match="two classes"):
-        radii.combine(nets, how="probability")
+    with pytest.raises(InputError, match="expected a network to write, got a mean of probabilities"):
+        radii.combine(nets, how="probability").save("mean.onnx")
     with pytest.raises(InputError, match="at most 7"):
         radii.combine([linear(np.eye(2) * (k + 1), [0, 0], f"n{k}") for k in range(8)], how="vote")
     for one, other in itertools.pairwise([nets[0], relu_toy(1, (3, 4, 3))]):

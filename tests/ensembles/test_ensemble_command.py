@@ -91,7 +91,7 @@ def test_a_vote_is_no_member() -> None:
     x = (np.array([[1, 0]], np.float32), [0])
     vote = radii.combine([a, b], how="vote")
     for ask in (lambda: radii.ensemble([a, vote], x), lambda: radii.combine([a, vote], how="vote")):
-        with pytest.raises(InputError, match=r"expected networks as members, got a vote \(vote\(a,b\)\)"):
+        with pytest.raises(InputError, match=r"expected networks as members, got a combination \(vote\(a,b\)\)"):
             ask()
     assert radii.ensemble([a, radii.combine([a, b])], x, epsilons=0).value(0) == (0.0, 0.0)
 

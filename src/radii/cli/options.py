@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from radii.problem import Property
 
 # The same option reads the same in every command.
-Model = Annotated[str, typer.Argument(help="ONNX file, or zoo:NAME for a network that comes with radii.")]
+Model = Annotated[
+    str, typer.Argument(help="ONNX file, zoo:NAME for a network of radii, or a YAML file that combines several.")
+]
 Data = Annotated[str, typer.Option(help="Data set by name (see radii datasets), or a file or folder.")]
 Index = Annotated[str, typer.Option(help="Position in the split: 7, or 0:10, or 3,5,8.")]
 Root = Annotated[Path | None, typer.Option(help="Folder of the data set's files.")]
@@ -102,11 +104,11 @@ def domain_of(text: str) -> tuple[float, float] | None:
 
 def network_of(model: str, mean: str | None, std: str | None, domain: str, shape: str | None) -> Classifier:
     """The network of a command with its preprocessing, domain and input shape."""
-    from radii.models import load_classifier
+    from radii.cli.models import model_of
 
     sizes_of = None if shape is None else sizes(shape, "--input-shape")
     scaled, ends = preprocessing(mean, std), domain_of(domain)
-    return load_classifier(model, preprocessing=scaled, domain=ends, input_shape=sizes_of)
+    return model_of(model, preprocessing=scaled, domain=ends, input_shape=sizes_of)
 
 
 def inputs_of(data: str, index: str, split: str | None, root: Path | None, option: Sequence[str] | None) -> Dataset:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from radii.cli.console import PARTIAL, counted, emit_json, note, partial, stoppable
+from radii.cli.models import model_of
 from radii.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def sample(asked: Sampling, sequential: bool, json: bool) -> int:
     """Plan, draw, measure, and print the sentence; 3 where a sequential run ended before it was narrow enough."""
     from radii import api
 
-    net = api.load_classifier(asked.model)
+    net = model_of(asked.model)
     everything = api.load_dataset(asked.data, split=asked.split, root=asked.root, **asked.reading)
     net.check_inputs(everything.x, everything.y)
     for line in (*net.alarms, *everything.alarms):

@@ -2,7 +2,7 @@
 
 mean         the weighted mean of the logits: one network, written to ONNX, which everything takes
 probability  the weighted mean of the softmax probabilities: a network too, for two classes (a softmax of two is a
-             sigmoid of their difference); more classes have no operator that proofs know
+             sigmoid of their difference); for more classes radii are proven by cells (`ensembles.average`)
 vote         the weights of the members' votes: no network, but its radii are proven (`ensembles.vote`)
 """
 
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from radii._check import choice, number
+from radii.ensembles.average import Average
 from radii.ensembles.members import Merged, check_members
 from radii.ensembles.vote import Vote
 from radii.errors import InputError
@@ -29,7 +30,7 @@ def combine(
 ) -> Classifier:
     """Several classifiers of the same inputs and classes as one, which everything takes that takes classifiers.
 
-    `how` is "mean" (of the logits), "probability" (mean of the softmax, two classes) or "vote" (each member votes for
+    `how` is "mean" (of the logits), "probability" (mean of the softmax) or "vote" (each member votes for
     its class; a class that at least ties with the label breaks it). `weights` are one per member, equal unless given.
 
     >>> import radii
@@ -47,10 +48,7 @@ def combine(
     if how == "vote":
         return Vote.of(loaded, shares, called)
     if how == "probability" and loaded[0].classes != 2:
-        raise InputError(
-            f"combine probability: expected two classes, got {loaded[0].classes}: no proof knows the softmax of more; "
-            "use mean or vote"
-        )
+        return Average.of(loaded, shares, called)
     # In the order of their fingerprints: the same members make the same network, however they are listed.
     pairs = sorted(zip(loaded, shares), key=lambda pair: pair[0].fingerprint)
     modules, parts = [one.torch_module() for one, _ in pairs], [share / sum(shares) for _, share in pairs]

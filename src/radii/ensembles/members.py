@@ -34,7 +34,9 @@ def check_members(members: Sequence[Classifier]) -> tuple[Classifier, ...]:
             raise InputError(f"ensemble: expected different classifiers, got the same one twice ({twice})")
         seen[one.fingerprint] = one.name
         if not one.onnx_bytes:
-            raise InputError(f"ensemble: expected networks as members, got a vote ({one.name}); give its members")
+            raise InputError(
+                f"ensemble: expected networks as members, got a combination ({one.name}); give its members"
+            )
         if one.classes != first.classes:
             raise InputError(
                 f"ensemble: expected classifiers of the same classes, got {first.classes} ({first.name}) "

@@ -9,25 +9,21 @@ any t counts, "its top class is some t" is the same as "it is fooled", and one r
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from radii._check import whole
-from radii.decide import Budget, Clock, Decider, Measurer, witness_at
-from radii.engine.prepare import working
-from radii.ensembles.joint import MOST_WAYS, SHRINKS, not_excluded, room
+from radii.decide import Budget, Decider, Measurer, witness_at
+from radii.ensembles.combined import Combined, CombinedSearch
+from radii.ensembles.joint import MOST_WAYS, SHRINKS, not_excluded
 from radii.ensembles.joint_attack import nearest_joint
 from radii.ensembles.members import MOST_CLAUSES, Merged
-from radii.errors import InputError, UnsupportedOperator
-from radii.models.classifier import Classifier, Floats
-from radii.models.graph import Graph
+from radii.errors import InputError
+from radii.models.classifier import Floats
 from radii.problem import (
     Answer,
     Clause,
@@ -43,7 +39,6 @@ from radii.problem import (
     Witness,
 )
 from radii.problem.property import target_of
-from radii.problem.radius import Cost
 
 MOST_VOTERS = 7  # all 3^7 ways to split members into T, N and others are looked through
 ATTACKED = 6  # sets of members that are attacked together, those of fewest members first
@@ -51,54 +46,11 @@ SLACK = 1e-12  # of the sum of weights: sums that differ by rounding alone are e
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Vote(Classifier):
+class Vote(Combined):
     """Each member votes for its top class, for all of them where they tie; the outputs are the weights of the votes."""
 
-    members: tuple[Classifier, ...] = ()
-    weights: tuple[float, ...] = ()
-
-    @classmethod
-    def of(cls, members: Sequence[Classifier], weights: Sequence[float], name: str) -> Self:
-        """The vote of members with these weights."""
-        if len(members) > MOST_VOTERS:
-            raise InputError(f"vote: expected at most {MOST_VOTERS} members, got {len(members)}")
-        pairs = sorted(zip(members, weights, strict=True), key=lambda pair: pair[0].fingerprint)
-        first = pairs[0][0]
-        return cls(
-            onnx_bytes=b"",
-            input_shape=first.input_shape,
-            classes=first.classes,
-            name=name,
-            domain=first.domain,
-            members=tuple(one for one, _ in pairs),
-            weights=tuple(float(weight) for _, weight in pairs),
-        )
-
-    @cached_property
-    def merged(self) -> Merged:
-        """The members as one network, in the same order."""
-        return Merged.of(self.members)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """A hash of the members' and their weights."""
-        said = f"vote|{self.weights}|" + "|".join(one.fingerprint for one in self.members)
-        return hashlib.sha256(said.encode()).hexdigest()[:32]
-
-    @cached_property
-    def graph(self) -> Graph:
-        """None: counts are no continuous function of the inputs."""
-        raise UnsupportedOperator(f"{self.name}: a vote has no graph of its own", ("Vote",))
-
-    @cached_property
-    def dtype(self) -> np.dtype[Any]:
-        """The floats that the members take."""
-        return self.merged.dtype
-
-    @cached_property
-    def operators(self) -> tuple[str, ...]:
-        """The members' operators: what verifiers see of a vote."""
-        return self.merged.operators
+    kind = "vote"
+    most = MOST_VOTERS
 
     def reference(self, x: Any) -> Floats:
         """The votes of the original models."""
@@ -108,16 +60,16 @@ class Vote(Classifier):
     def _outputs(self, batch: Floats) -> Floats:
         return self.votes(self.merged(batch))
 
-    def save(self, path: Any) -> Any:
-        """Refused: an ONNX file of a vote could not be read again."""
-        raise InputError(f"{self.name}: expected a network to write, got a vote; save its members")
-
     def votes(self, outputs: Floats) -> Floats:
         """The weights of the votes for every class, from the outputs of all members (batch, members·classes)."""
         each = outputs.reshape(len(outputs), len(self.members), -1)
         tops = each == each.max(-1, keepdims=True)
         found: Floats = np.einsum("m,bmk->bk", np.array(self.weights), tops).astype(np.float32)
         return found
+
+    def search(self, decider: Decider) -> VoteSearch:
+        """A decider that asks another one about the vote."""
+        return VoteSearch(decider)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,125 +150,53 @@ def pairs(weights: Sequence[float], merging: bool = True) -> list[tuple[tuple[in
 
 
 @dataclass(frozen=True)
-class VoteSearch:
+class VoteSearch(CombinedSearch):
     """Asks another decider about votes, as clauses over the merged network."""
 
-    proves: ClassVar[bool] = True
-    refutes: ClassVar[bool] = True
-    inner: Decider
-    seed: int = field(default=0, compare=False)
+    of = Vote
 
-    @property
-    def identity(self) -> str:
-        return f"vote 1 of {self.inner.identity}"
+    def posed(self) -> Property:
+        return Voted((1.0, 1.0))
 
-    def supports(self, property: Property, norm: Norm, operators: Sequence[str]) -> str:
-        """Why it cannot answer; empty when it can."""
-        if property.speaks_of != "classes":
-            return f"a vote has classes and no other outputs: it takes classification, not {property.kind}"
-        ask: Callable[..., str] | None = getattr(self.inner, "supports", None)
-        return "" if ask is None else ask(Voted((1.0, 1.0)), norm, operators)
-
-    def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
-        """One answer per query."""
-        return [self._decide(_vote(classifier), query, budget) for query in queries]
-
-    def _decide(self, vote: Vote, query: Query, budget: Budget) -> Answer:
-        asked = Voted(vote.weights, target_of(query.property))
-        seen = witness_at(vote, query, query.instance.x)
-        if seen is not None:
-            return Answer.broken(seen)
-        size, asked = _pruned(vote, asked, query.instance, query.norm, query.epsilon)
-        if asked.count(vote.merged.classes, query.instance.label, 1) == 0 and size >= query.epsilon:
+    def settle(self, combined: Vote, query: Query, budget: Budget) -> Answer:
+        asked = Voted(combined.weights, target_of(query.property))
+        size, asked = _pruned(combined, asked, query.instance, query.norm, query.epsilon)
+        if asked.count(combined.merged.classes, query.instance.label, 1) == 0 and size >= query.epsilon:
             return Answer.robust(Proof("linear bounds", "real", "radii native"))
         if size < query.epsilon:
             return Answer.unknown(Reason.INCOMPLETE, "too many ways to lose the vote in this ball")
-        posed = Query(query.instance, query.epsilon, asked, query.norm)
-        answer = self.inner.decide(vote.merged, [posed], budget)[0]
+        answer = self.inner.decide(combined.merged, [replace(query, property=asked)], budget)[0]
         if answer.witness is None:
             return answer
-        seen = witness_at(vote, query, answer.witness.x)
+        seen = self.replayed(combined, query, answer)
         cost = {"cpu_seconds": answer.cpu_seconds, "wall_seconds": answer.wall_seconds}
-        if seen is not None and seen.distance <= query.epsilon:
+        if seen is not None:
             return Answer.broken(seen, **cost)
         return Answer.unknown(Reason.INCOMPLETE, "the witness does not replay on the vote", **cost)
 
-    def measure(
-        self,
-        classifier: Classifier,
-        instances: Sequence[Instance],
-        property: Property,
-        norm: Norm,
-        budget: Budget,
-        *,
-        tolerance: Tolerance,
-        limit: float | None = None,
-        progress: Callable[[int, Radius], None] | None = None,
-    ) -> list[Radius]:
-        """One radius per instance, in order."""
-        vote, found = _vote(classifier), list[Radius]()
-        for position, instance in enumerate(instances):
-            found.append(self._measure(vote, instance, property, norm, budget, tolerance, limit))
-            if progress is not None:
-                progress(position, found[-1])
-        return found
-
-    def _measure(
-        self,
-        vote: Vote,
-        instance: Instance,
-        property: Property,
-        norm: Norm,
-        budget: Budget,
-        tolerance: Tolerance,
-        limit: float | None,
+    def prove(
+        self, combined: Vote, query: Query, top: float, budget: Budget, tolerance: Tolerance, seen: Witness | None
     ) -> Radius:
-        clock, query = Clock(), Query(instance, 0.0, property, norm)
-        if not isinstance(self.inner, Measurer):
-            raise InputError(f"vote: expected a verifier that measures radii, got {self.inner.identity}")
-        outputs = vote.reference(instance.x[None])[0]
-        if witness_at(vote, query, instance.x) is not None:
-            return Radius.wrong(_prediction(outputs, instance.label), cost=Cost(cpu_seconds=clock.cpu))
-        with working(vote.merged):
-            seen = self._attack(vote, query)
-            top = min(room(vote, instance, norm), np.inf if limit is None else limit)
-            if seen is not None and seen.distance <= top:
-                top = float(np.nextafter(seen.distance, 0.0))  # the witness lies on the border: inside it none may
-            if not np.isfinite(top):
-                raise InputError("vote: no witness was found and the domain is unbounded; give a limit (the largest ε)")
-            size, asked = _pruned(vote, Voted(vote.weights, target_of(property)), instance, norm, top)
-            if asked.count(vote.merged.classes, instance.label, 1) == 0:
-                radius = Radius(size, tolerance=tolerance, proof=Proof("linear bounds", "real", "radii native"))
-            elif asked.count(vote.merged.classes, instance.label, MOST_WAYS) > MOST_WAYS or size <= 0:
-                radius = Radius(tolerance=tolerance)
-            else:
-                left = None if budget.seconds is None else max(1e-3, budget.seconds - clock.cpu)
-                asking = (vote.merged, [instance], asked, norm, replace(budget, seconds=left))
-                radius = self.inner.measure(*asking, tolerance=tolerance, limit=size)[0]
-        nearer = None if radius.witness is None else witness_at(vote, query, radius.witness.x)
-        best = min((one for one in (seen, nearer) if one is not None), key=lambda one: one.distance, default=None)
-        cost = replace(radius.cost, queries=1, cpu_seconds=clock.cpu, wall_seconds=clock.wall)
-        return Radius.found(
-            radius.lower,
-            None if best is None else best.distance,
-            tolerance=tolerance,
-            limit=limit,
-            witness=best,
-            proof=radius.proof,
-            prediction=_prediction(outputs, instance.label),
-            cost=cost,
-            note=radius.note,
-        )
+        classes, label = combined.merged.classes, query.instance.label
+        asked = Voted(combined.weights, target_of(query.property))
+        size, asked = _pruned(combined, asked, query.instance, query.norm, top)
+        if asked.count(classes, label, 1) == 0:
+            return Radius(size, tolerance=tolerance, proof=Proof("linear bounds", "real", "radii native"))
+        if asked.count(classes, label, MOST_WAYS) > MOST_WAYS or size <= 0:
+            return Radius(tolerance=tolerance)
+        assert isinstance(self.inner, Measurer)
+        asking = (combined.merged, [query.instance], asked, query.norm, budget)
+        return self.inner.measure(*asking, tolerance=tolerance, limit=size)[0]
 
-    def _attack(self, vote: Vote, query: Query) -> Witness | None:
-        """The nearest replayed point at which the vote is lost, from joint attacks on sets that can lose it."""
+    def attack(self, combined: Vote, query: Query) -> Witness | None:
+        """From joint attacks on sets that can lose the vote."""
         if target_of(query.property) is not None:
             return None  # the inner search attacks towards the target itself
         found = []
-        for tops, fooled in sorted(pairs(vote.weights), key=lambda pair: len(pair[0]) + len(pair[1]))[:ATTACKED]:
-            members = Merged.of([vote.members[c] for c in (*tops, *fooled)])
+        for tops, fooled in sorted(pairs(combined.weights), key=lambda pair: len(pair[0]) + len(pair[1]))[:ATTACKED]:
+            members = Merged.of([combined.members[c] for c in (*tops, *fooled)])
             points = nearest_joint(members, query.instance.x, query.instance.label, query.norm, seed=self.seed)
-            found += [witness_at(vote, query, point) for point in points]
+            found += [witness_at(combined, query, point) for point in points]
         return min((one for one in found if one is not None), key=lambda one: one.distance, default=None)
 
 
@@ -330,19 +210,3 @@ def _pruned(vote: Vote, asked: Voted, instance: Instance, norm: Norm, top: float
             break
         size *= 0.8
     return size, asked
-
-
-def _prediction(votes: Floats, label: int) -> int:
-    return label if votes[label] == votes.max() else int(np.argmax(votes))
-
-
-def _vote(classifier: Classifier) -> Vote:
-    if not isinstance(classifier, Vote):
-        raise InputError("vote: expected a vote (radii.combine), got a single network")
-    whole(len(classifier.members), "members", low=2)
-    return classifier
-
-
-def suited(decider: Decider, classifier: Classifier) -> Decider:
-    """The decider that answers for a classifier: one that knows votes, where it is one."""
-    return VoteSearch(decider) if isinstance(classifier, Vote) and not isinstance(decider, VoteSearch) else decider

@@ -35,7 +35,7 @@ class Question:
 
     def __post_init__(self) -> None:
         if type(self.classifier) is not Classifier:  # plain networks need nothing of ensembles
-            from radii.ensembles.vote import suited
+            from radii.ensembles.combined import suited
 
             object.__setattr__(self, "decider", suited(self.decider, self.classifier))
 

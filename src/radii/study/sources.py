@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from radii import zoo
+from radii._parts import parsed
+from radii._yaml import read_yaml
 from radii.data import Dataset, load_dataset, select
 from radii.data.sources.registry import SOURCES
 from radii.errors import InputError, ModelError
@@ -139,6 +141,17 @@ def classifiers(
                 )
             seen[found.name] = found.fingerprint
             yield replace(source, name=found.name, fingerprint=found.fingerprint), found
+
+
+def combination(file: Path) -> Classifier:
+    """Several classifiers as one, from a YAML file with an entry of `classifiers` that has `combine`."""
+    from radii.study.file import ClassifierPart
+
+    part = parsed(ClassifierPart, read_yaml(file, "a combination with combine and members"), str(file), file.stem)
+    if part.combine is None:
+        raise InputError(f"{file}: expected combine and members, got a path; give the network itself")
+    ((_, found),) = classifiers([part], file.resolve().parent)
+    return found
 
 
 def _sources(part: ClassifierPart, base: Path, tell: Tell | None, light: bool) -> Iterator[Source | Together]:
