@@ -233,9 +233,15 @@ def test_an_unknown_ending_of_a_report_is_refused(
 
 
 def test_one_unit_is_one_unit(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "s.yaml").write_text(f"classifiers: ['{NET}']\ndata: {{source: mnist5k, indices: '0'}}\n")
+    study = f"classifiers: ['{NET}']\ndata: {{source: mnist5k, indices: '0'}}\nbudget: {{seconds: 0.5}}\n"
+    (tmp_path / "s.yaml").write_text(study)
     assert run(["run", str(tmp_path / "s.yaml"), "--dry-run"]) == 0
-    assert "s: 1 unit, 1 to do" in capfd.readouterr().out
+    said = capfd.readouterr().out
+    assert "s: 1 unit, 1 to do" in said
+    assert "at most about 1 s by the budget" in said
+    (tmp_path / "s.yaml").write_text(study + "property: {name: standard, delta: 10}\n")
+    assert run(["run", str(tmp_path / "s.yaml"), "--dry-run"]) == 2
+    assert "property: expected a kind, such as {kind: standard, delta: 10}, got 'name'" in capfd.readouterr().err
 
 
 def test_a_store_is_named_after_the_study_file_as_the_help_says(study: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -188,5 +188,5 @@ def progress_line(tally: Tally) -> str:
 def span(seconds: float) -> str:
     """A duration as people say it."""
     if seconds < 120:
-        return f"{seconds:.0f} s"
+        return f"{seconds:.0f} s" if seconds >= 1 or seconds == 0 else "1 s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

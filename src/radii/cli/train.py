@@ -25,16 +25,16 @@ def train(
     epochs: Annotated[int | None, typer.Option(help="Epochs instead of the recipe's.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed instead of the recipe's.")] = None,
     certify: Annotated[
-        int, typer.Option(help="Test inputs, the first so many, to prove with the engine when the run is done.")
+        int, typer.Option(help="When the run is done, prove this many test inputs, from the first, with the engine.")
     ] = 0,
     seconds: Annotated[float, typer.Option(help="CPU seconds of the engine for each of them.")] = 5.0,
     listing: Annotated[bool, typer.Option("--list", help="The recipes that come with radii, and the methods.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the training card as JSON.")] = False,
     search: Annotated[
-        int | None, typer.Option(help="Try so many recipes around this one (needs optuna); goes on by itself.")
+        int | None, typer.Option(help="Try this many recipes around this one (needs optuna); the same command again goes on.")
     ] = None,
     measure: Annotated[
-        str | None, typer.Option(help="With a grid: ε at which accuracy, R(g) and D(ḡ) of every network are measured.")
+        str | None, typer.Option(help="With a grid: ε at which every network is measured: the robust share R(g), the mean change D(ḡ).")
     ] = None,
     inputs: Annotated[int, typer.Option(help="With --measure: test inputs, drawn at random.")] = 200,
     workers: Annotated[int | None, typer.Option(help="With a grid: processes; one per core unless given.")] = None,

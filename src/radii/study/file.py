@@ -24,7 +24,11 @@ def _many(value: Any) -> list[Any]:
 def _kind(value: Any) -> Any:
     if isinstance(value, Mapping):
         # YAML reads the key `on` as true.
-        return {"on" if key is True else key: one for key, one in value.items()}
+        found = {"on" if key is True else key: one for key, one in value.items()}
+        strange = [key for key in found if "kind" not in found and key != "target"]
+        if strange:
+            raise InputError(f"property: expected a kind, such as {{kind: standard, delta: 10}}, got {strange[0]!r}")
+        return found
     if not isinstance(value, str):
         return value
     kind, values = split(value)
