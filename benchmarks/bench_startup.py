@@ -70,7 +70,8 @@ def measured(words: list[str], folder: Path, runs: int) -> list[str]:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         used.append(sum(getattr(after, key) - getattr(before, key) for key in ("ru_utime", "ru_stime")))
     loaded = subprocess.run([sys.executable, "-X", "importtime", *words], cwd=folder, capture_output=True, text=True)
-    torch = any(line.split("|")[-1].strip() == "torch" for line in loaded.stderr.splitlines())
+    # What importlib loads by name has no line of its own there, but its parts have.
+    torch = any(line.split("|")[-1].strip().split(".")[0] == "torch" for line in loaded.stderr.splitlines())
     return [f"{median(used):.2f}", f"{max(used):.2f}", "yes" if torch else "no"]
 
 

@@ -35,6 +35,7 @@ def test_demo_writes_results_and_pictures(tmp_path: Path) -> None:
         if row["lower"] and row["upper"] and row["status"] != "misclassified":
             assert float(row["lower"]) < float(row["upper"])
     assert "Try next:" in done.stdout
+    assert done.stderr.count(": 3 images in ") == 3  # no long silence
     assert "mnist5k-conv" in done.stdout
 
 

@@ -45,6 +45,15 @@ def test_one_thread_while_the_engine_works_and_the_users_number_afterwards(threa
     assert torch.get_num_threads() == threads
 
 
+@pytest.mark.parametrize("options", [{"verifier": "envelope"}, {"verifier": "attack", "grid": (0.1, 0.3, 0.1)}])
+def test_one_thread_for_every_verifier(options, threads):
+    network, seen = relu_toy(1, (4, 8, 7, 3)), []
+    data = [random_instance(network, seed, reach=0.4) for seed in range(2)]
+    radii.distribution(network, data, progress=lambda *_: seen.append(torch.get_num_threads()), **options)
+    assert seen == [1, 1]
+    assert torch.get_num_threads() == threads
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_every_input_has_a_lower_end_however_small_the_budget(seed):
     network = relu_toy(seed, (4, 8, 7, 3))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from radii._html import cell
-from radii.cli.console import PARTIAL, note, stoppable, table, writable
+from radii.cli.console import PARTIAL, counted, note, stoppable, table, writable
 
 if TYPE_CHECKING:
     from radii.data import Dataset
@@ -51,15 +51,14 @@ def demo(
     data = api.load_dataset("mnist5k", split="test")[:inputs]
     nets = [api.load_classifier(zoo.PREFIX + name) for name in zoo.cards()]
     database = folder / "demo.db"
-    for old in folder.glob(
-        "demo.db*"
-    ):  # the demo starts from nothing, so that the time it prints is that of all its work
+    for old in folder.glob("demo.db*"):  # from nothing, so that the time it prints is that of all its work
         old.unlink()
-    note(f"{len(nets)} networks x {len(data)} test images, up to {seconds:g} CPU seconds each")
+    note(f"{len(nets)} networks x {len(data)} test images, at most {seconds:g} CPU s per image")
     with Store(database) as store:
         with stoppable() as ending:
             for net in nets:
-                api.distribution(net, data, store=store, seconds=seconds)
+                spent = api.distribution(net, data, store=store, seconds=seconds).summary().cpu_seconds
+                note(f"{net.name}: {counted(len(data), 'image')} in {spent:.1f} CPU s")
         content = gather([store], title="radii demo")
         if content.empty:
             raise KeyboardInterrupt  # nothing to show

@@ -31,10 +31,11 @@ def train(
     listing: Annotated[bool, typer.Option("--list", help="The recipes that come with radii, and the methods.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the training card as JSON.")] = False,
     search: Annotated[
-        int | None, typer.Option(help="Try this many recipes around this one (needs optuna); the same command again goes on.")
+        int | None, typer.Option(help="Try this many recipes around this one (needs optuna); run again, it goes on.")
     ] = None,
     measure: Annotated[
-        str | None, typer.Option(help="With a grid: ε at which every network is measured: the robust share R(g), the mean change D(ḡ).")
+        str | None,
+        typer.Option(help="With a grid: ε at which the robust share R(g) and the mean change D(ḡ) are measured."),
     ] = None,
     inputs: Annotated[int, typer.Option(help="With --measure: test inputs, drawn at random.")] = 200,
     workers: Annotated[int | None, typer.Option(help="With a grid: processes; one per core unless given.")] = None,

@@ -18,18 +18,22 @@ from radii.models.classifier import Classifier
 
 
 @contextmanager
-def working(classifier: Classifier) -> Iterator[None]:
-    """One thread while the engine works: more only fight over small tensors, and all of their time is charged.
-
-    Before the work begins, what only the first input needs is done: loading and lowering (compiling: `bounds/cuts.py`).
-    """
+def one_thread() -> Iterator[None]:
+    """One torch thread while radii are found: more only fight over small tensors, and all of their time is charged."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        classifier.once(("ready",), lambda: _load(classifier))
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextmanager
+def working(classifier: Classifier) -> Iterator[None]:
+    """One thread for the engine, after what only the first input needs: loading, lowering (compiling: `cuts.py`)."""
+    with one_thread():
+        classifier.once(("ready",), lambda: _load(classifier))
+        yield
 
 
 def _load(classifier: Classifier) -> bool:

@@ -98,7 +98,9 @@ def outcomes(content: Content) -> Table:
     still = sum(row[2] + row[4] for row in rows)  # open and unsolved
     if told:
         note = f"Queries without an answer, by reason: {told}."
-    elif stopped or still or not content.facts:
+    elif stopped:
+        note = "The counts say what stopped the searches; reasons of single queries are not recorded here."
+    elif still or not content.facts:
         note = "Why single queries had no answer is not recorded here."
     else:
         note = "No query was left without an answer."
@@ -147,7 +149,7 @@ def comparisons(content: Content, permutations: int = 999) -> Table:
             one.b,
             one.test.decision(),
             f"{one.test.p_value:.3g}",
-            f"{one.test.p_low:.3g} to {one.test.p_high:.3g}",
+            span(one.test.p_low, one.test.p_high, "{:.3g}"),
             f"{one.holm_p_value:.3g}",
         )
         for one in found

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from radii.decide import Decider
+from radii.engine.prepare import one_thread
 from radii.models.classifier import Classifier
 from radii.problem import Instance, Radius, Reach, Result
 from radii.problem.radius import Cost
@@ -81,16 +82,17 @@ class Question:
         asked = self.settings
         if asked.reach is None:
             return self.radii(instances, ended, heard)
-        return asked.reacher(self.decider).reach(
-            self.classifier,
-            instances,
-            asked.property,
-            asked.norm,
-            asked.reach,
-            asked.budget,
-            tolerance=share_of(asked.tolerance),
-            progress=ended,
-        )
+        with one_thread():
+            return asked.reacher(self.decider).reach(
+                self.classifier,
+                instances,
+                asked.property,
+                asked.norm,
+                asked.reach,
+                asked.budget,
+                tolerance=share_of(asked.tolerance),
+                progress=ended,
+            )
 
     def nothing(self, instance: Instance, cost: Cost, note: str) -> Result:
         """The result of a search that was ended from outside: it has no ends, and `note` says why."""
@@ -113,26 +115,27 @@ class Question:
         `ended` hears of each radius as it ends, by its place; `heard` of every query of a search over a grid.
         """
         asked = self.settings
-        if asked.grid is not None:
-            return in_batches(
+        with one_thread():
+            if asked.grid is not None:
+                return in_batches(
+                    self.classifier,
+                    asked.machine,
+                    self.decider,
+                    instances,
+                    asked.budget,
+                    property=asked.property,
+                    norm=asked.norm,
+                    progress=ended,
+                    heard=heard,
+                )
+            return direct(
                 self.classifier,
-                asked.machine,
                 self.decider,
                 instances,
                 asked.budget,
                 property=asked.property,
                 norm=asked.norm,
+                tolerance=asked.tolerance,
+                limit=asked.limit,
                 progress=ended,
-                heard=heard,
             )
-        return direct(
-            self.classifier,
-            self.decider,
-            instances,
-            asked.budget,
-            property=asked.property,
-            norm=asked.norm,
-            tolerance=asked.tolerance,
-            limit=asked.limit,
-            progress=ended,
-        )

@@ -370,7 +370,7 @@ function drawPairs() {
   const place = new Map(rows(a).map(r => [a.data + "/" + a.index[r.i], r])), both = [];
   for (const r of rows(b)) { const other = place.get(b.data + "/" + b.index[r.i]); if (other) both.push([other, r]); }
   const more = both.filter(([x, y]) => (x.lo || 0) > (y.up === null ? Infinity : y.up)).length, less = both.filter(([x, y]) => (y.lo || 0) > (x.up === null ? Infinity : x.up)).length;
-  $("comparetext").textContent = (row ? `Decision: ${row[2]} (p = ${row[3]}, ${row[4]} over what the gaps hide; after Holm ${row[5]}). ` : "") +
+  $("comparetext").textContent = (row ? `Decision: ${row[2]} (p = ${row[3]}${row[4] === row[3] ? "" : `, ${row[4]} over what the gaps hide`}; after Holm ${row[5]}). ` : "") +
     (both.length ? `Of ${both.length} shared inputs, ${more} are surely more robust on ${a.name} and ${less} on ${b.name}.` : "The two share no listed inputs.");
   if (!both.length) { box.replaceChildren(); return; }
   const reach = both.reduce((m, [x, y]) => Math.max(m, x.lo || 0, y.lo || 0), D.reach / 100) * 1.05;
