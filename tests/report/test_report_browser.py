@@ -11,10 +11,12 @@ import pytest
 from browser import SHOTS, open_browser, show, watched
 from filled import HOSTILE, Plan, fill
 
+import radii
 from radii.report import payload
 from radii.report.content import Content, gather
 from radii.report.page import Options, write_page
 from radii.store import Store
+from radii.testing import random_instance, relu_toy
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +160,8 @@ def test_the_answer_is_above_the_fold(
     few = tmp_path / "few.db"
     fill(few, Plan(networks=("a", "b"), inputs=20))
     page, errors = watched(browser, viewport={"width": width, "height": height}, color_scheme=scheme)
-    show(page, write_page(gather([few]), tmp_path / "few.html"))
+    show(page, write_page(gather([few], title="Two networks on twenty inputs, ε = 0.01"), tmp_path / "few.html"))
+    assert page.locator("#theme").bounding_box()["height"] < 48  # one line beside a long title
     page.screenshot(path=SHOTS / f"fold-{width}-{scheme}.png")
     curve = page.locator("#curve svg").bounding_box()
     assert curve["y"] + curve["height"] <= height
@@ -184,6 +187,23 @@ def test_the_answer_is_above_the_fold(
     text = page.locator("body").inner_text()
     assert not re.search(r"\b(null|None|NaN|undefined)\b", text)
     assert errors == []
+
+
+def test_charts_of_reaches_follow_the_theme_and_can_be_read_on_a_phone(browser: Any, tmp_path: Path) -> None:
+    network = relu_toy(1, (4, 8, 7, 3))
+    data = [random_instance(network, seed, reach=0.4) for seed in range(3)]
+    written = tmp_path / "reach.html"
+    radii.distribution(network, data, property="standard", reach=0.05, seconds=1, progress=False).report(written)
+    for scheme in ("light", "dark"):
+        page, errors = watched(browser, viewport={"width": 375, "height": 812}, color_scheme=scheme)
+        show(page, written)
+        chart = page.locator(".chart").first
+        assert (chart.evaluate("e => getComputedStyle(e).filter") == "none") == (scheme == "light")
+        assert chart.bounding_box()["width"] > 500
+        assert "scroll sideways" in chart.evaluate("e => getComputedStyle(e.parentElement, '::before').content")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 375
+        assert errors == []
+        page.context.close()
 
 
 def test_hard_pages_open(browser: Any, tmp_path: Path) -> None:
