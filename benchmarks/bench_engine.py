@@ -521,7 +521,7 @@ def cost(radii: list[Radius]) -> list[float]:
 
 
 def run_envelope(options: argparse.Namespace) -> bool:
-    """Attack from above and linear bounds from below for the whole test set; images a second."""
+    """Attack from above and linear bounds from below for the whole test set; images per second."""
     name = (options.network or [PEER_NETWORK])[0]
     if there(options, "envelope", name) is not None:
         return True

@@ -49,13 +49,13 @@ def main() -> None:
     parser.add_argument("--ray", action="store_true", help="also measure Ray, on a local cluster")
     options = parser.parse_args()
     with SerialRunner() as serial:
-        print(f"serial: {overhead(serial, options.units):.3f} ms a unit")
+        print(f"serial: {overhead(serial, options.units):.3f} ms per unit")
     with ProcessRunner(2, threads=1) as local:
-        print(f"local, 2 workers: {overhead(local, options.units):.3f} ms a unit")
+        print(f"local, 2 workers: {overhead(local, options.units):.3f} ms per unit")
         print("local, cancel and go on: {:.0f} ms (worst {:.0f})".format(*cancellation(local)))
     if options.ray:
         with RayRunner() as ray:
-            print(f"ray, {ray.workers} workers: {overhead(ray, options.units // 4):.3f} ms a unit")
+            print(f"ray, {ray.workers} workers: {overhead(ray, options.units // 4):.3f} ms per unit")
             print("ray, cancel and go on: {:.0f} ms (worst {:.0f})".format(*cancellation(ray)))
     one, two = study(1, 200, 0.05), study(2, 200, 0.05)
     print(f"200 units of 50 CPU ms: {one:.2f} s with one worker, {two:.2f} s with two: {one / two:.2f} times faster")

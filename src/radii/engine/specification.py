@@ -42,16 +42,16 @@ def decide_spec(
     if question.obstacle:
         return Answer.unknown(Reason.UNSUPPORTED, question.obstacle)
     meter = Meter(budget, memory=tuning.memory)
-    hunt = Hunt(question, goals(classifier, query.spec), seed, tuning)
+    attacker = BoxAttack(question, goals(classifier, query.spec), seed, tuning)
     try:
-        reason = None if hunt.run() else _prove(question, hunt, meter)
+        reason = None if attacker.run() else _prove(question, attacker, meter)
     except (MemoryError, RuntimeError) as error:
         if not out_of_memory(error):
             raise
         reason = Reason.MEMORY
     cost: dict[str, Any] = {"cpu_seconds": clock.cpu, "wall_seconds": clock.wall, "nodes": meter.nodes}
-    if hunt.witness is not None:
-        return Answer.broken(hunt.witness, **cost)
+    if attacker.witness is not None:
+        return Answer.broken(attacker.witness, **cost)
     if reason is not None:
         return Answer.unknown(reason, _DETAIL.get(reason, ""), **cost)
     return Answer.robust(Proof("branch and bound", "real", "radii native"), **cost)
@@ -78,48 +78,48 @@ def goals(classifier: Classifier, spec: OutputSpec) -> Goals:
     return Goals(Graph(tuple(nodes)).to(torch.float64), torch.tensor(members))
 
 
-def _prove(question: LogitQuery, hunt: Hunt, meter: Meter) -> Reason | None:
+def _prove(question: LogitQuery, attacker: BoxAttack, meter: Meter) -> Reason | None:
     """None when the specification is proven or a witness was met, else why not."""
     low, high = (torch.from_numpy(np.array(e, dtype=np.float64)) for e in (question.region.low, question.region.high))
     with proving():
-        if len(low) <= hunt.tuning.boxes.few_inputs:
-            return _by_boxes(hunt, low, high, meter)
-        return _by_signs(hunt, low, high, meter)
+        if len(low) <= attacker.tuning.boxes.few_inputs:
+            return _by_boxes(attacker, low, high, meter)
+        return _by_signs(attacker, low, high, meter)
 
 
-def _by_boxes(hunt: Hunt, low: Tensor, high: Tensor, meter: Meter) -> Reason | None:
-    cover = Cover(hunt.goals, low, high, hunt.tuning)
+def _by_boxes(attacker: BoxAttack, low: Tensor, high: Tensor, meter: Meter) -> Reason | None:
+    cover = Cover(attacker.goals, low, high, attacker.tuning)
     while True:
         meter.nodes += cover.visited - meter.nodes
-        if cover.done or hunt.strike(cover.points):
+        if cover.done or attacker.strike(cover.points):
             return None
         if cover.stuck:
             return Reason.INCOMPLETE
-        if cover.open.nbytes > hunt.tuning.boxes.held:
+        if cover.open.nbytes > attacker.tuning.boxes.held:
             return Reason.MEMORY
         if meter.over is not None:
             return meter.over
         cover.step()
 
 
-def _by_signs(hunt: Hunt, low: Tensor, high: Tensor, meter: Meter) -> Reason | None:
+def _by_signs(attacker: BoxAttack, low: Tensor, high: Tensor, meter: Meter) -> Reason | None:
     whole = region_of(low[None], high[None])
-    graph = hunt.goals.graph
+    graph = attacker.goals.graph
     unit = torch.eye(graph.nodes[-1].size, dtype=torch.float64)
-    linear = _first_bounds(graph, whole, meter, hunt.tuning.bounds).margins(unit[None])
+    linear = _first_bounds(graph, whole, meter, attacker.tuning.bounds).margins(unit[None])
     meter.nodes += len(unit)
-    proved = hunt.goals.of(whole.lowest(linear.a, linear.shifted())[0].nan_to_num(nan=-torch.inf)) > 0
+    proved = attacker.goals.of(whole.lowest(linear.a, linear.shifted())[0].nan_to_num(nan=-torch.inf)) > 0
     if bool(proved.all()):
         return None
-    margins = searchable(_clauses(graph, unit, hunt.goals.members[~proved]))
+    margins = searchable(_clauses(graph, unit, attacker.goals.members[~proved]))
     goal = float(whole.epsilon[0])
 
     def attack(points: Tensor) -> float | None:
-        return 0.0 if hunt.strike(points) else None
+        return 0.0 if attacker.strike(points) else None
 
-    search = RadiusSearch(margins, lambda _: whole, goal, meter, attack, limit=goal, tuning=hunt.tuning)
+    search = RadiusSearch(margins, lambda _: whole, goal, meter, attack, limit=goal, tuning=attacker.tuning)
     search.decide(goal)
-    if hunt.witness is not None or (search.proven and search.lower >= goal):
+    if attacker.witness is not None or (search.proven and search.lower >= goal):
         return None
     return search.stopped or Reason.INCOMPLETE
 
@@ -140,7 +140,7 @@ def _first_bounds(graph: Graph, whole: Region, meter: Meter, tuning: Bounding) -
     return bound_root(graph, whole, frozen=frozen, tuning=tuning)
 
 
-class Hunt:
+class BoxAttack:
     """The search for a witness: gradient descent on the greatest row of each clause, inside the box."""
 
     def __init__(self, question: LogitQuery, goals: Goals, seed: int, tuning: Tuning = DEFAULT) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from radii.decide import values_of, violation, witness_at
 from radii.ensembles.members import Joint
 from radii.models.classifier import Classifier
-from radii.problem import Instance, Norm, Property, Query, Verdict, Witness
+from radii.problem import Instance, Norm, Property, Query, Radius, Reach, Verdict, Witness
 from radii.problem.tolerance import written
 from radii.store import RadiusRecord
 from radii.study.recall import property_of
@@ -24,12 +24,7 @@ _CLOSE = 1e-3  # of the largest output: how far stored outputs may be from those
 def row(record: RadiusRecord, status: str) -> Iterator[str]:
     """What is wrong with the row by itself: its status, its ends, its proof and the trace of its search."""
     radius = record.radius
-    if status != radius.status.value:
-        yield f"status {status!r}, but its ends say {radius.status.value!r}"
-    if radius.alarm:
-        yield radius.alarm
-    if not 0 <= record.finished < _YEAR_10000:
-        yield f"finished at {record.finished!r} seconds since 1970"
+    yield from stated(radius, status, record.finished)
     if radius.proof is not None and radius.lower is None:
         yield f"a proof ({radius.proof.kind}) without a lower end"
     if radius.upper is not None and radius.witness is None and not radius.misclassified:
@@ -38,6 +33,24 @@ def row(record: RadiusRecord, status: str) -> Iterator[str]:
         yield "a witness without an upper end"
     yield from _search(record)
     yield from _trace(record)
+
+
+def stated(result: Radius | Reach, status: str, finished: float) -> Iterator[str]:
+    """What is wrong with a row whatever was measured: its status, its alarm and its date."""
+    if status != result.status.value:
+        yield f"status {status!r}, but its ends say {result.status.value!r}"
+    if result.alarm:
+        yield result.alarm
+    if not 0 <= finished < _YEAR_10000:
+        yield f"finished at {finished!r} seconds since 1970"
+
+
+def misplaced(witness: Witness, instance: Instance, classifier: Classifier) -> str:
+    """Why a witness cannot be an input of the network; empty when it can."""
+    if witness.x.size != instance.x.size or not np.isfinite(witness.x).all():
+        return f"the witness: expected {instance.x.size} finite values, got another shape or values"
+    inside = classifier.domain.contains(witness.x)
+    return "" if inside else "the witness lies outside the network's domain"
 
 
 def _search(record: RadiusRecord) -> Iterator[str]:
@@ -99,13 +112,10 @@ def witnessed(record: RadiusRecord, classifier: Classifier, instance: Instance, 
     """What the original model and arithmetic say against a witness and the upper end that rests on it."""
     radius, norm = record.radius, Norm.of(record.unit.setting.norm)
     upper = radius.upper if radius.upper is not None else 0.0
-    if witness.x.size != instance.x.size or not np.isfinite(witness.x).all():
-        yield f"the witness: expected {instance.x.size} finite values, got another shape or values"
+    if wrong := misplaced(witness, instance, classifier):
+        yield wrong
         return
     value = witness.x.reshape(instance.x.shape)
-    if not classifier.domain.contains(value):
-        yield "the witness lies outside the network's domain"
-        return
     found = _replayed(classifier, instance, property_of(record.unit.setting), norm, value)
     if found is None:
         yield f"the witness at {upper!r} does not replay on the original model"

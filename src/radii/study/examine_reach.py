@@ -15,22 +15,17 @@ from radii.decide import values_of
 from radii.models.classifier import Classifier
 from radii.problem import Ball, Instance, Norm, Quantity, Witness
 from radii.store import ReachRecord
+from radii.study.examine import misplaced, stated
 from radii.study.recall import property_of
 
 _ROUNDING = 2.0**-19  # of the outputs: how far float32 values of one input may lie apart between batches and machines
 _RESOLUTION = 2.0**-16  # of the outputs: the widest gap that rounding alone can explain
-_YEAR_10000 = 253402300800.0  # in seconds since 1970
 
 
 def row(record: ReachRecord, status: str) -> Iterator[str]:
     """What is wrong with the row by itself: its status, its ends, its proof and its tolerance."""
     reach, asked = record.reach, record.unit.setting.search_parameters
-    if status != reach.status.value:
-        yield f"status {status!r}, but its ends say {reach.status.value!r}"
-    if reach.alarm:
-        yield reach.alarm
-    if not 0 <= record.finished < _YEAR_10000:
-        yield f"finished at {record.finished!r} seconds since 1970"
+    yield from stated(reach, status, record.finished)
     if reach.proof is not None and reach.proven is None:
         yield f"a proof ({reach.proof.kind}) without a proven end"
     if reach.proof is None and reach.proven is not None:
@@ -67,15 +62,11 @@ def forward(record: ReachRecord, classifier: Classifier, instance: Instance) -> 
 def witnessed(record: ReachRecord, classifier: Classifier, instance: Instance, witness: Witness) -> Iterator[str]:
     """What the original model and arithmetic say against a witness and the end that rests on it."""
     reach, norm = record.reach, Norm.of(record.unit.setting.norm)
-    if witness.x.size != instance.x.size or not np.isfinite(witness.x).all():
-        yield f"the witness: expected {instance.x.size} finite values, got another shape or values"
+    if wrong := misplaced(witness, instance, classifier):
+        yield wrong
         return
     value = witness.x.reshape(instance.x.shape)
-    ball = Ball(instance.x, reach.epsilon, norm, classifier.domain)
-    if not classifier.domain.contains(value):
-        yield "the witness lies outside the network's domain"
-        return
-    distance = ball.distance(value)
+    distance = Ball(instance.x, reach.epsilon, norm, classifier.domain).distance(value)
     if witness.distance != distance:
         yield f"distance {witness.distance!r} of the witness, but it lies {distance!r} away"
     if distance > reach.epsilon:

@@ -140,7 +140,7 @@ def _blame(done: Finished) -> tuple[Reason, str]:
 
 
 def _task(query: LogitQuery, budget: Budget, depth: float) -> dict[str, Any]:
-    """The query in Marabou's terms: bounds, equations, ReLU pairs and one list of inequalities a clause."""
+    """The query in Marabou's terms: bounds, equations, ReLU pairs and one list of inequalities per clause."""
     region = query.region
     encoding = encode(query.classifier.graph, region.low, region.high, crown(over(region)))
     low, high = (list(map(float, side)) for side in encoding.bounds)
