@@ -46,13 +46,15 @@ def names() -> Iterator[dict[str, Any]]:
 def test_every_extension_point_has_an_example() -> None:
     rows = re.findall(r"^\| \[([^]]+)\]\(#([\w-]+)\)", PAGE, flags=re.M)
     titles = {re.sub(r"[^\w -]", "", one.splitlines()[0]).strip().lower().replace(" ", "-"): one for one in SECTIONS}
-    assert len(rows) == 8
+    assert len(rows) == 9
     assert all("```python" in titles[anchor] for _, anchor in rows)
 
 
 def test_the_examples_run(names: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     assert names["radius"].lower > 0
     assert names["radius"].upper is None
+    assert names["branched"].status == "closed"
+    assert "branching=widest" in names["native"].identity
     low, high = names["weakest_tenth"](names["dist"])
     assert (low, high) == (0.0, 0.015)
     assert names["trained"].classifier.classes == 10
