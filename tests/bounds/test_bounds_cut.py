@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,15 +15,10 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from radii.bounds import cuts as cut
-from radii.bounds.cuts import lowest_under_cut
+from radii.bounds.tuning import Bounding
 
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled():
-    """The kernel is used however little there is to do."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cut, "SMALL", 0)
-        yield
+# The kernel is used however little there is to do.
+lowest_under_cut = partial(cut.lowest_under_cut, tuning=Bounding(cut_kernel=0))
 
 
 def draw(seed: int, d: int, nodes: int = 3, rows: int = 4, dtype: torch.dtype = torch.float64):
@@ -113,9 +109,9 @@ def test_a_cut_of_zeros_changes_nothing():
 
 LARGE = """
 import torch
-from radii.bounds import cuts
-cuts.SMALL, ones = 0, torch.ones
-cuts.lowest_under_cut(ones(1, 1, 2), ones(1, 1), ones(1, 2), ones(1), ones(2), ones(2))
+from radii.bounds import cuts, tuning
+ones, always = torch.ones, tuning.Bounding(cut_kernel=0)
+cuts.lowest_under_cut(ones(1, 1, 2), ones(1, 1), ones(1, 2), ones(1), ones(2), ones(2), tuning=always)
 """
 
 
@@ -151,11 +147,12 @@ def test_numba_that_cannot_be_loaded_is_done_without(error, tmp_path):
     (tmp_path / "numba.py").write_text(f"raise {error}('as the test wants it')")
     code = (
         "import torch; from radii.bounds import cuts, hull; from radii.bounds.region import Region;"
-        "from radii.problem import LINF, Domain; cuts.SMALL = hull.SMALL = 0;"
+        "from radii.problem import LINF, Domain; from radii.bounds.tuning import Bounding;"
+        "always = Bounding(cut_kernel=0, hull_kernel=0);"
         "one, row = torch.ones(1).double(), torch.ones(1, 1).double();"
         "ball = Region.around(row, one, LINF, Domain.of(None)).shifted();"
-        "hull.through_hulls(ball, (row, one, 0 * one), row, (row, one), 2);"
-        "print(float(cuts.lowest_under_cut(row[None], row, row, -one, one, one)) <= 1.0)"
+        "hull.through_hulls(ball, (row, one, 0 * one), row, (row, one), 2, always);"
+        "print(float(cuts.lowest_under_cut(row[None], row, row, -one, one, one, tuning=always)) <= 1.0)"
     )
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     words = [sys.executable, "-c", code]

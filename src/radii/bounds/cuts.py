@@ -16,9 +16,7 @@ import numpy as np
 from radii._cpu import uncharged
 from radii._torch import Tensor, torch
 from radii.bounds.rounding import UP, gamma, unit_of
-from radii.bounds.tuning import DEFAULT
-
-SMALL = 2**16  # coefficients that torch takes a millisecond for: loading the kernel takes more than a thousand of them
+from radii.bounds.tuning import DEFAULT, Bounding
 
 
 def lowest_under_cut(
@@ -29,7 +27,7 @@ def lowest_under_cut(
     middle: Tensor,
     half: Tensor,
     wanted: Tensor | None = None,
-    steps: int = DEFAULT.cut_steps,
+    tuning: Bounding = DEFAULT,
 ) -> Tensor:
     """Lower bounds of w·x + k over |x − middle| ≤ half with g·x + c ≤ 0.
 
@@ -38,9 +36,9 @@ def lowest_under_cut(
     give any value, +inf included. Rows that are not `wanted` (nodes, rows) cost nothing and get −inf.
     """
     wanted = torch.ones_like(k, dtype=torch.bool) if wanted is None else wanted
-    if w.device.type != "cpu" or k.numel() * w.shape[-1] <= SMALL or not _has_kernel(w.dtype):
-        return _torch(w, k, g, c, middle, half, steps).masked_fill(~wanted, -torch.inf)
-    return _compiled(w, k, g, c, middle, half, wanted, steps)
+    if w.device.type != "cpu" or k.numel() * w.shape[-1] <= tuning.cut_kernel or not _has_kernel(w.dtype):
+        return _torch(w, k, g, c, middle, half, tuning.cut_steps).masked_fill(~wanted, -torch.inf)
+    return _compiled(w, k, g, c, middle, half, wanted, tuning.cut_steps)
 
 
 def _compiled(

@@ -29,8 +29,8 @@ from radii._cpu import uncharged
 from radii._torch import Tensor, torch
 from radii.bounds.region import Region
 from radii.bounds.rounding import TINY, U64, UP, gamma
+from radii.bounds.tuning import DEFAULT, Bounding
 
-SMALL = 2**15  # slopes that torch finds in a millisecond: loading the kernel takes more than a thousand of them
 AT_ONCE = 16  # nodes whose slopes are in memory together where there is no kernel
 
 
@@ -50,7 +50,12 @@ def offsets(region: Region, slopes: Tensor, weights: Tensor, b: Tensor, slack: T
 
 
 def through_hulls(
-    region: Region, rows: tuple[Tensor, Tensor, Tensor], cost: Tensor, linear: tuple[Tensor, Tensor], rounds: int
+    region: Region,
+    rows: tuple[Tensor, Tensor, Tensor],
+    cost: Tensor,
+    linear: tuple[Tensor, Tensor],
+    rounds: int,
+    tuning: Bounding = DEFAULT,
 ) -> tuple[Tensor, Tensor]:
     """Linear lower bounds of a·x + c − cost·relu(w·x + b ± slack), cost ≥ 0, on the ball; all in float64.
 
@@ -62,7 +67,7 @@ def through_hulls(
     thin = w.to(torch.float32)
     top = b + w.clamp_min(0.0) @ up - w.clamp_max(0.0) @ down
     error = gamma(len(w) + len(down) + 16) * UP
-    if w.device.type == "cpu" and len(cost) * w.numel() > SMALL and _has_kernel():
+    if w.device.type == "cpu" and len(cost) * w.numel() > tuning.hull_kernel and _has_kernel():
         from radii.bounds._hull_kernel import bounds
 
         a, c = linear[0].clone(), linear[1].clone()

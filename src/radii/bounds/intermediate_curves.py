@@ -70,14 +70,14 @@ class Cut:
         """The cuts of these members of the batch."""
         return replace(self, g=self.g[index], c=self.c[index])
 
-    def lowest(self, ball: Region, a: Tensor, c: Tensor, steps: int) -> Tensor:
+    def lowest(self, ball: Region, a: Tensor, c: Tensor, tuning: Bounding) -> Tensor:
         """A lower bound on rows a·x + c, (batch, rows, d), where the cut holds."""
         size = a.abs()
         reach = torch.matmul(size, (self.half + self.middle.abs()).double()) * (2 * U32)
         at = times(a, ball.center) + c
         lost = 2 * gamma(a.shape[-1] + 1) * UP * (times(size, ball.center.abs()) + c.abs())
         shift = (at - lost - reach - 2 * U32 * at.abs()).to(torch.float32)
-        least = lowest_under_cut(a.to(torch.float32), shift, self.g, self.c, self.middle, self.half, steps=steps)
+        least = lowest_under_cut(a.to(torch.float32), shift, self.g, self.c, self.middle, self.half, tuning=tuning)
         return torch.nan_to_num(least.double(), nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf)
 
 
@@ -215,7 +215,7 @@ def _tighten(
         bound = backward_curves(operands, operand.source, both, known[0], known[1])
         least = place.lowest(bound.a, bound.c)
         if place.cut is not None:
-            least = torch.maximum(least, place.cut.lowest(place.regions[-1], bound.a, bound.c, tuning.cut_steps))
+            least = torch.maximum(least, place.cut.lowest(place.regions[-1], bound.a, bound.c, tuning))
         at, count = operand.start + units, len(units)
         low[:, at] = torch.fmax(low[:, at], least[:, :count])
         high[:, at] = torch.fmin(high[:, at], -least[:, count:])

@@ -70,8 +70,8 @@ def _under_cuts(
         mine = (which[part], turn[part]) if first else (which, turn)
         w, k = hidden_rows(problem.net, problem.fast, nodes.low[part], nodes.high[part], *mine, first)
         cut, shift = cuts[0][part], cuts[1][part]
-        box, steps = (problem.middle, problem.half), problem.tuning.bounds.cut_steps
-        found.append(lowest_under_cut(w, k, cut, shift, *box, wanted[part], steps))
+        box, tuning = (problem.middle, problem.half), problem.tuning.bounds
+        found.append(lowest_under_cut(w, k, cut, shift, *box, wanted[part], tuning))
     return torch.nan_to_num(torch.cat(found), nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf)
 
 

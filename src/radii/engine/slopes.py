@@ -54,7 +54,9 @@ def _through_hulls(problem: Problem, nodes: Nodes, which: Tensor, lowest: Tensor
     found = sweep(net, side, part, relaxation, *problem.asked(side, part), leaves_first=True)
     assert found.left is not None
     rows = net.neurons.a[:n], net.neurons.b[:n], net.neurons.slack[:n]
-    a, c = through_hulls(net.region, rows, -found.left, (found.a, found.c), problem.tuning.trees.hull_rounds)
+    tuning = problem.tuning
+    linear, rounds = (found.a, found.c), tuning.trees.hull_rounds
+    a, c = through_hulls(net.region, rows, -found.left, linear, rounds, tuning.bounds)
     value = side.region.lowest(a[None], c[None])[0]
     better = value > lowest[which]
     which = which[better]
