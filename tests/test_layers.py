@@ -215,3 +215,27 @@ def test_caches_stay_in_their_owner() -> None:
         if isinstance(node, ast.Attribute) and node.attr == "__dict__"
     ]
     assert [place for place in wrong if not place.startswith("models/classifier.py")] == []
+
+
+# What proofs and arithmetic rest on, not what steers a search.
+OF_PROOFS = {
+    "SLACK", "RESOLUTION", "LEAST_FACTOR", "FLUSH", "FLUSHED", "NORMAL", "LARGEST", "FLUSHES", "TANH", "U32", "U64",
+    "UP", "TINY",
+}  # fmt: skip
+OF_ARITHMETIC = {"_STEPS", "AT_ONCE"}  # steps to a root in float64; nodes in memory where there is no kernel
+
+
+def test_numbers_that_steer_the_engine_stand_in_the_tuning() -> None:
+    found = set()
+    for part in ("engine", "bounds"):
+        for path in sorted((ROOT / part).glob("*.py")):
+            for node in ast.parse(path.read_text(encoding="utf-8")).body:
+                if isinstance(node, ast.Assign) and any(_is_number(one) for one in ast.walk(node.value)):
+                    found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    hint = "expected every number that steers the engine as a field of Tuning (engine/tuning.py, bounds/tuning.py)"
+    assert found - OF_PROOFS - OF_ARITHMETIC == set(), hint
+    assert found >= OF_PROOFS | OF_ARITHMETIC
+
+
+def _is_number(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool)
