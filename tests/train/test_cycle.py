@@ -12,14 +12,19 @@ import torch
 from tests.train.small import recipe
 
 import radii
+from radii.bounds.interval import enclose
+from radii.bounds.lowering import lower
+from radii.bounds.region import Region
 from radii.errors import DataError, InputError, ModelError
 from radii.models.blocks import Clamp, Residual
+from radii.problem import LINF, Domain
 from radii.store import Store, open_store
 from radii.study.cycle import drawn, turn, violations
 from radii.study.file import parse_study
 from radii.study.plan import resolve
 from radii.study.run import Run
 from radii.train.from_graph import trainable
+from radii.train.from_torch import hindrances, read
 from radii.train.recipe import parse_recipe
 from radii.train.task import prepare, with_extra
 
@@ -73,7 +78,7 @@ def test_one_turn_compares_the_same_inputs_and_goes_on_where_it_was(store: Store
         violations(store)
 
 
-def test_what_cannot_be_turned_is_refused(store: Store, tmp_path: Path) -> None:
+def test_what_cannot_be_padded_is_refused(store: Store, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"--study: expected one of .*digits, got 'other'"):
         violations(store, "other")
     with pytest.raises(InputError, match="--classifier: expected one of study digits: mnist5k-standard, got 'other'"):
@@ -128,17 +133,52 @@ def test_a_trainable_copy_computes_the_same_and_has_gradients(name: str) -> None
 def test_every_layer_of_a_chain_and_what_is_none() -> None:
     nn = torch.nn
     chain = nn.Sequential(
-        nn.Conv2d(2, 4, 3, 2, 1, groups=2), nn.LeakyReLU(0.2), nn.Sigmoid(), nn.Flatten(), nn.Linear(16, 5, bias=False),
-        nn.Tanh(), Clamp(-0.5, 0.5), nn.Linear(5, 3), nn.Softmax(1),
+        nn.Conv2d(2, 4, 3, 1, 1, groups=2), nn.MaxPool2d(2, 3, 1), nn.LeakyReLU(0.2), nn.Sigmoid(), nn.Flatten(),
+        nn.Linear(16, 5, bias=False), nn.Tanh(), Clamp(-0.5, 0.5), nn.Linear(5, 3), nn.Softmax(1),
     )  # fmt: skip
     net = radii.load_classifier(chain, input_shape=(2, 4, 4))
     x = torch.rand(3, 2, 4, 4)
     torch.testing.assert_close(trainable(net)(x), chain[:-1](x))
-    branches = nn.Sequential(Residual(2, 2, 1), nn.Flatten(), nn.Linear(32, 3))
-    pooled = nn.Sequential(nn.MaxPool2d(2), nn.Flatten(), nn.Linear(8, 3))
-    for module, got in ((branches, "branches"), (pooled, "MaxPool")):
-        net = radii.load_classifier(module, input_shape=(2, 4, 4))
-        with pytest.raises(ModelError, match=f"expected a chain of dense layers.*got {got}"):
+
+
+def test_branches_pooling_and_preprocessing_train_further_and_bound_as_before() -> None:
+    nn = torch.nn
+    torch.manual_seed(0)
+    first = [nn.AvgPool2d(2, 1, 1), Residual(2, 3, 2), Residual(3, 3, 1)]
+    net = radii.load_classifier(
+        nn.Sequential(*first, nn.Flatten(), nn.Linear(27, 3)),
+        input_shape=(2, 4, 4),
+        preprocessing={"mean": [0.5, 0.4], "std": [0.2, 0.3]},
+    )
+    x = torch.rand(4, 2, 4, 4)
+    module = trainable(net)
+    outputs = module(x)
+    np.testing.assert_allclose(outputs.detach().numpy(), net(x.numpy()), atol=1e-5)
+    torch.autograd.backward(outputs.sum())
+    assert all(one.grad is not None for one in module.parameters())
+    assert len(list(module.parameters())) == 2 * 6  # three convolutions, two more, a last layer; no scale
+    assert not hindrances(module)
+    low, high = read(module, x).outputs(x - 0.01, x + 0.01)
+    graph = lower(net.graph.logits).to(torch.float64)
+    theirs = enclose(graph, Region.around(x.double(), torch.full((4,), 0.01), LINF, Domain(-1, 2)))
+    torch.testing.assert_close(low, theirs.low[-1].float(), atol=1e-5, rtol=0)
+    torch.testing.assert_close(high, theirs.high[-1].float(), atol=1e-5, rtol=0)
+
+
+class Crossed(torch.nn.Module):
+    """Two sums whose branches share a part."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        one, two = torch.relu(x), torch.tanh(x)
+        return (one + two) + (torch.sigmoid(one) + torch.sigmoid(two))
+
+
+def test_what_no_training_layer_expresses_is_refused_by_name() -> None:
+    nn = torch.nn
+    padded = nn.Sequential(nn.ZeroPad2d((1, 0, 0, 0)), nn.Flatten(), nn.Linear(40, 3))
+    for module, shape, got in ((padded, (2, 4, 4), "Pad at"), (Crossed(), (3,), "branches that share a part at")):
+        net = radii.load_classifier(module, input_shape=shape)
+        with pytest.raises(ModelError, match=f"expected dense layers, convolutions.*got {got}"):
             trainable(net)
 
 

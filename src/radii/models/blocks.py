@@ -48,3 +48,32 @@ class Clamp(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """The cut values."""
         return x.clamp(self.low, self.high)
+
+
+class Scale(nn.Module):
+    """x · factor + shift with constants: preprocessing, which training leaves as it is."""
+
+    factor: Tensor
+    shift: Tensor
+
+    def __init__(self, factor: Tensor, shift: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("factor", factor)
+        self.register_buffer("shift", shift)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The scaled values."""
+        return x * self.factor + self.shift
+
+
+class Branches(nn.Module):
+    """Two chains of layers from one argument, added."""
+
+    def __init__(self, first: nn.Sequential, second: nn.Sequential) -> None:
+        super().__init__()
+        self.first, self.second = first, second
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The sum of both."""
+        found: Tensor = self.first(x) + self.second(x)
+        return found

@@ -24,24 +24,25 @@ def trade_off(rows: Sequence[Mapping[str, Any]], keys: Sequence[str], confidence
 
     A row is a network: its values at the keys, and the fields of `GlobalRobustness`. Bars are the guarantees.
     """
-    figure = blank(5.2 * max(2, len(keys)), 8.0)
-    grid = figure.subplots(2, max(2, len(keys)), squeeze=False)
+    columns = max(2, len(keys))
+    figure = blank(5.2 * columns, 11.5)
+    grid = figure.subplots(3, columns, squeeze=False)
+    for spare in grid.flat:
+        spare.set_axis_off()
     for place, (name, (label, low, high)) in enumerate(MEASURES.items()):
         axes, x, y = grid[0][place], _column(rows, "accuracy"), middles(rows, name)
+        axes.set_axis_on()
         bars = np.abs(np.stack([_column(rows, low), _column(rows, high)]) - y)
         axes.errorbar(x, y, yerr=bars, fmt="o", color=PALETTE[place], ecolor=PALETTE[place] + "55", markersize=4)
         tidy(axes, "accuracy on the test set", label)
         axes.set_title(sentence(x, y, confidence), fontsize=9)
-    for spare in grid[0][2:]:
-        spare.set_axis_off()
-    for axes, key in zip(grid[1], keys):
-        values = list(dict.fromkeys(str(row[key]) for row in rows))
-        groups = [[one for one in rows if str(one[key]) == value] for value in values]
-        axes.boxplot([middles(group, "robust") for group in groups], tick_labels=[plain(value) for value in values])
-        axes.tick_params(axis="x", labelrotation=30 if max(map(len, values)) > 8 else 0)
-        tidy(axes, key, "R(g)", grid="y")
-    for spare in grid[1][len(keys) :]:
-        spare.set_axis_off()
+        for axes, key in zip(grid[1 + place], keys):
+            axes.set_axis_on()
+            values = list(dict.fromkeys(str(row[key]) for row in rows))
+            groups = [[one for one in rows if str(one[key]) == value] for value in values]
+            axes.boxplot([middles(group, name) for group in groups], tick_labels=[plain(value) for value in values])
+            axes.tick_params(axis="x", labelrotation=30 if max(map(len, values)) > 8 else 0)
+            tidy(axes, key, label.split(":")[0], grid="y")
     return figure
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from radii.errors import ModelError
-from radii.models.blocks import Clamp, Residual
+from radii.models.blocks import Branches, Clamp, Residual, Scale
 from radii.train import layers
 from radii.train.layers import Layer
 from radii.train.network import Network
@@ -16,7 +16,7 @@ from radii.train.network import Network
 _RISING = (nn.Sigmoid, nn.Tanh, nn.MaxPool2d, nn.LeakyReLU, nn.Softplus)
 _NOTHING = (nn.Identity, nn.Dropout)
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
-_EXACT = (nn.Linear, nn.Conv2d, nn.ReLU, nn.Flatten, nn.AvgPool2d, Clamp, *_NORMS, *_NOTHING)
+_EXACT = (nn.Linear, nn.Conv2d, nn.ReLU, nn.Flatten, nn.AvgPool2d, Clamp, Scale, *_NORMS, *_NOTHING)
 
 
 def read(module: nn.Module, x: Tensor) -> Network:
@@ -59,7 +59,7 @@ def refuse(module: nn.Module, method: str, backward: bool = False) -> None:
 
 
 def _leaves(module: nn.Module, name: str = "") -> list[tuple[str, nn.Module]]:
-    if isinstance(module, (nn.Sequential, Residual)):
+    if isinstance(module, (nn.Sequential, Residual, Branches)):
         parts = module.named_children()
         return [leaf for key, part in parts for leaf in _leaves(part, f"{name}.{key}" if name else key)]
     return [(name, module)]
@@ -72,12 +72,13 @@ def _walk(module: nn.Module, x: Tensor, found: list[Layer]) -> Tensor:
             x = _walk(part, x, found)
         return x
     if isinstance(module, Residual):
-        inner: list[Layer] = []
-        value = _walk(module.second, _walk(nn.ReLU(), _walk(module.first, x, inner), inner), inner)
-        short: list[Layer] = []
-        other = _walk(module.shortcut, x, short)
-        found.append(layers.Sum(tuple(inner), tuple(short)))
-        return _walk(nn.ReLU(), value + other, found)
+        inner = nn.Sequential(module.first, nn.ReLU(), module.second)
+        return _walk(nn.ReLU(), _walk(Branches(inner, nn.Sequential(module.shortcut)), x, found), found)
+    if isinstance(module, Branches):
+        first, second = list[Layer](), list[Layer]()
+        value = _walk(module.first, x, first) + _walk(module.second, x, second)
+        found.append(layers.Sum(tuple(first), tuple(second)))
+        return value
     if isinstance(module, _NOTHING):
         return x
     layer = _layer(module, x)
@@ -103,6 +104,8 @@ def _layer(module: nn.Module, x: Tensor) -> Layer:
     if isinstance(module, nn.AvgPool2d):
         stride = module.kernel_size if module.stride is None else module.stride
         return layers.AvgPool(_two(module.kernel_size), _two(stride), _two(module.padding), shape)
+    if isinstance(module, Scale):
+        return layers.Scale(module.factor, module.shift)
     if isinstance(module, Clamp):
         return layers.Clamp(module.low, module.high)
     if isinstance(module, _RISING):

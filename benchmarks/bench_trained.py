@@ -1,0 +1,248 @@
+"""What training does to networks: radii before and after, the definitions of robustness, pruning and Bayesian networks.
+
+    python benchmarks/bench_trained.py distributions FOLDER [--images 50] [--seconds 60]
+    python benchmarks/bench_trained.py definitions FOLDER [--images 50] [--seconds 5] [--epochs 10]
+    python benchmarks/bench_trained.py trends FOLDER [--images 40] [--seconds 0.5]
+
+`distributions`: one architecture with standard, adversarial (PGD) and certified (IBP) training, radii of the same test
+images. `definitions`: the networks of Casadio et al. (2022), Tables 1 and 3, with accuracy, satisfaction and security.
+`trends`: 24 plain, 24 pruned and 24 Bayesian networks with guarantees, as in Figures 2 to 4 of "Global Adversarial
+Robustness Guarantees for Neural Networks". Every part goes on where it was stopped, and prints its table; pictures are
+in the folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import DATA, machine, markdown
+
+import radii
+from radii.report import figures
+from radii.report.style import PALETTE, blank, tidy
+from radii.report.trade_off import MEASURES, middles
+from radii.stats.correlation import rank_correlation
+from radii.study.trade_off import measured_file
+from radii.train.grid import members, train_members
+from radii.train.recipe import read_recipe
+from radii.train.task import load_split
+
+# Title, recipe, changes: one architecture, so that radii differ by training alone.
+TRAININGS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("standard", "mnist5k-standard", {}),
+    ("adversarial (PGD, ε = 0.1)", "mnist5k-pgd", {}),
+    ("certified (IBP, ε = 0.1)", "mnist5k-ibp", {"architecture": {"name": "dense:50x2", "initialisation": "ibp"}}),
+)
+PUBLISHED = {  # accuracy (Table 3); satisfaction of CR, SR, LR (Table 1, networks of 30 neurons)
+    "fashion": {
+        "baseline": (88.2, 1.5, 0.5, 0.0),
+        "augment-uniform": (88.6, None, None, None),
+        "augment-fgsm": (88.8, None, None, None),
+        "pgd": (85.1, None, None, None),
+        "scr": (88.1, 2.0, 1.0, 0.0),
+        "sr": (88.2, 2.0, 65.8, 0.0),
+        "lr": (86.6, 34.0, 100.0, 0.0),
+    },
+    "gtsrb": {
+        "baseline": (92.4, 0.5, 0.0, 0.0),
+        "augment-uniform": (92.8, None, None, None),
+        "augment-fgsm": (94.5, None, None, None),
+        "pgd": (83.5, None, None, None),
+        "scr": (91.9, 1.0, 0.0, 0.0),
+        "sr": (93.3, 3.0, 24.0, 0.0),
+        "lr": (93.1, 4.5, 97.0, 0.0),
+    },
+}
+PROPERTIES = ("classification", "strong:eta=0.52,on=probability", "standard:delta=10", "lipschitz:constant=10")
+GRIDS = {"plain": "mnist5k-grid", "pruned": "mnist5k-imp", "Bayesian": "mnist5k-bayes"}
+
+
+def main() -> None:
+    """One of the three parts."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", choices=("distributions", "definitions", "trends"))
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--images", type=int, help="test images; 50, and 40 for trends")
+    parser.add_argument("--seconds", type=float, help="CPU seconds of the engine per question: 60, 5 and 0.5")
+    parser.add_argument("--epochs", type=int, default=10, help="for definitions, instead of the paper's 100")
+    parser.add_argument("--only", default="", help="for definitions: recipes whose names hold this")
+    parser.add_argument("--data", type=Path, default=DATA)
+    options = parser.parse_args()
+    usual = {"distributions": (50, 60.0), "definitions": (50, 5.0), "trends": (40, 0.5)}[options.part]
+    options.images = options.images or usual[0]
+    options.seconds = options.seconds or usual[1]
+    options.folder.mkdir(parents=True, exist_ok=True)
+    {"distributions": distributions, "definitions": definitions, "trends": trends}[options.part](options)
+    print(json.dumps(machine()))
+
+
+def distributions(options: argparse.Namespace) -> None:
+    """Radii, gaps and cost of three trainings on the same test images."""
+    test = radii.load_dataset("mnist5k", split="test")[: options.images]
+    found = []
+    for title, recipe, changes in TRAININGS:
+        run = radii.train(recipe, output=options.folder / recipe, resume=True, **changes)
+        store = options.folder / "radii.db"
+        dist = radii.distribution(run.classifier, test, seconds=options.seconds, store=store, progress=False)
+        found.append((title, dist))
+        print(f"{title}: {dist.summary()}", flush=True)
+    rows = []
+    for title, dist in found:
+        told, mean, middle = dist.summary(), dist.mean(), dist.quantile(0.5)
+        p = dist.compare(found[0][1]).test.p_value if title != found[0][0] else None
+        rows.append(
+            [
+                title,
+                f"{told.correct} of {told.n}",
+                f"{mean.lower:.4f} to {mean.upper:.4f}",
+                f"{middle.lower:.4f} to {middle.upper:.4f}",
+                "-" if p is None else f"{p:.1g}",
+                f"{told.closed}",
+                f"{told.mean_gap:.4f}",
+                f"{np.median(dist.cpu_seconds[dist.correct]):.2f}",
+                f"{np.mean(dist.cpu_seconds[dist.correct]):.2f}",
+            ]
+        )
+    heads = [
+        "training",
+        "right",
+        "mean radius",
+        "median radius",
+        "p",
+        "closed",
+        "mean gap",
+        "median CPU s",
+        "mean CPU s",
+    ]
+    print(markdown(heads, rows))
+    figure = blank(10.4, 4.2)
+    left, right = figure.subplots(1, 2)
+    named = [replace(dist, name=title) for title, dist in found]
+    figures.robust_accuracy_curve(named, left)
+    figures.time_cdf(named, right)
+    figures.save(figure, options.folder / "before_after.png")
+
+
+def definitions(options: argparse.Namespace) -> None:
+    """Accuracy, satisfaction and security of the networks of Casadio et al., with fewer epochs and larger steps."""
+    rows = []
+    for source, trainings in PUBLISHED.items():
+        for training, published in trainings.items():
+            name = f"{source}-{training}"
+            kept = options.folder / name / f"measured-{options.images}.json"
+            if not kept.exists():
+                if options.only not in name:
+                    continue
+                kept.write_text(json.dumps(defined(name, kept.parent, options)) + "\n")
+            told = json.loads(kept.read_text())
+            cells = [source, training, f"{100 * told['accuracy']:.1f}"]
+            for row in told["rows"]:
+                proven, ceiling = 100 * row["proven"], 100 * row["not_refuted"]
+                satisfied = f"{proven:.0f}" if proven == ceiling else f"{proven:.0f} to {ceiling:.0f}"
+                cells.append(f"{satisfied} / {100 * row['security']:.0f}")
+            shown = ["-" if one is None else f"{one:g}" for one in published]
+            rows.append([*cells, f"{shown[0]}; {', '.join(shown[1:])}", f"{told['cpu_seconds']:.0f}"])
+    heads = ["data", "training", "accuracy %", "CR", "SCR", "SR", "LR", "published accuracy; CR, SR, LR", "CPU s"]
+    print(markdown(heads, rows))
+
+
+def defined(name: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """Trains one network and takes its measures on test images spread evenly over the split."""
+    recipe = read_recipe(name)
+    root = {"fashion-mnist": "fashion-mnist", "gtsrb": "gtsrb"}[recipe.data.source]
+    changes = {
+        "epochs": options.epochs,
+        "optimiser": {"learning_rate": recipe.optimiser.learning_rate * 100 / options.epochs},
+        "evaluation": {"epsilon": 0.1, "inputs": 200},
+        "data": {**recipe.data.model_dump(exclude_unset=True), "root": str(options.data / root)},
+    }
+    run = radii.train(name, output=folder, resume=True, **changes)
+    test = load_split(run.recipe, "test")
+    part = test[np.linspace(0, len(test) - 1, options.images).astype(int)]
+    found = radii.measures(
+        run.classifier, part, epsilon=0.1, properties=PROPERTIES, seconds=options.seconds, samples=1, restarts=1
+    )
+    return {
+        "accuracy": run.card["accuracies"]["test"]["clean"],
+        "rows": [asdict(row) for row in found.rows],
+        "cpu_seconds": run.card["cpu_seconds"],
+    }
+
+
+def trends(options: argparse.Namespace) -> None:
+    """Accuracy beside R(g) and D(ḡ) of three grids of networks."""
+    settings = {"epsilon": 0.03, "inputs": options.images, "seconds": options.seconds}
+    asked = {"settings": settings, "source": "mnist5k", "data": {"split": "test"}}
+    grids: dict[str, list[dict[str, Any]]] = {}
+    for kind, recipe in GRIDS.items():
+        chosen = members(read_recipe(recipe), options.folder / recipe)
+        rows = grids.setdefault(kind, [])
+        for one in train_members(chosen, after=measured_file, options=asked):
+            if one.failure:
+                raise SystemExit(f"{one.member.recipe.name}: {one.failure}")
+            card = json.loads((one.member.folder / "card.json").read_text())
+            rows.append({**one.member.values, **one.value, "training": card["cpu_seconds"], "card": card})
+            print(f"{kind} {len(rows)} of {len(chosen)}", flush=True)
+    print(markdown(TREND, [trend(kind, rows) for kind, rows in grids.items()]))
+    for name in ("robust", "change"):
+        shares = np.array([row["prune.share"] for row in grids["pruned"]])
+        print(f"share pruned and {MEASURES[name][0]}: {_correlation(shares, middles(grids['pruned'], name))}")
+    r_hats = [row["card"]["posterior"]["r_hat"] or np.inf for row in grids["Bayesian"]]
+    print(f"R̂ of the {len(r_hats)} posteriors: {min(r_hats):.2f} to {max(r_hats):.2f}")
+    figures.save(clouds(grids), options.folder / "trends.png")
+
+
+TREND = [
+    "networks", "number", "accuracy %", "R(g) %", "D(ḡ)", "accuracy and R(g)", "accuracy and D(ḡ)", "CPU s, training",
+    "CPU s, guarantees",
+]  # fmt: skip
+
+
+def trend(kind: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Means over the networks of a grid with bootstrap intervals, and how robustness goes with accuracy."""
+    accuracy = np.array([row["accuracy"] for row in rows])
+    robust, change = middles(rows, "robust"), middles(rows, "change")
+    return [
+        kind,
+        f"{len(rows)}",
+        _mean(100 * accuracy, ".1f"),
+        _mean(100 * robust, ".1f"),
+        _mean(change, ".3f"),
+        _correlation(accuracy, robust),
+        _correlation(accuracy, change),
+        *(f"{sum(row[name] for row in rows):.0f}" for name in ("training", "cpu_seconds")),
+    ]
+
+
+def _mean(values: Any, digits: str) -> str:
+    drawn = np.random.default_rng(0).choice(values, (2000, len(values))).mean(1)
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return f"{values.mean():{digits}} [{low:{digits}}, {high:{digits}}]"
+
+
+def _correlation(x: Any, y: Any) -> str:
+    found = rank_correlation(x, y)
+    return "-" if found is None else f"{found[0]:+.2f} [{found[1]:+.2f}, {found[2]:+.2f}]"
+
+
+def clouds(grids: Mapping[str, Sequence[Mapping[str, Any]]]) -> Any:
+    """Accuracy against R(g) and D(ḡ), a colour per kind; bars are the guarantees of each network."""
+    figure = blank(10.4, 4.2)
+    for axes, (name, (label, low, high)) in zip(figure.subplots(1, 2), MEASURES.items()):
+        for colour, (kind, rows) in zip(PALETTE, grids.items()):
+            x, y = np.array([row["accuracy"] for row in rows]), middles(rows, name)
+            ends = np.array([[row[low] for row in rows], [row[high] for row in rows]])
+            axes.errorbar(x, y, np.abs(ends - y), fmt="o", color=colour, ecolor=colour + "33", markersize=4, label=kind)
+        tidy(axes, "accuracy on the test set", label)
+        axes.legend()
+    return figure
+
+
+if __name__ == "__main__":
+    main()
