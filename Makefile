@@ -25,6 +25,7 @@ help:
 	@echo "make docs    the documentation site, in site/, with pictures from real runs"
 	@echo "make pictures  the demo and the examples, and their pictures into docs/pictures"
 	@echo "make bench   the benchmarks (BENCH=quick for a tenth of the work)"
+	@echo "make study-001  what a paper of docs/papers says, measured again, and its page (also 000, 002, 003, 004; hours; SMALL=1: a minute)"
 	@echo "make setup   only the virtual environment in $(VENV), with the development tools"
 	@echo "make clean   remove what the other targets made"
 
@@ -81,6 +82,10 @@ system:
 # The engine on published networks, beside vibecheck (which gets an environment of its own).
 bench: setup vibecheck
 	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python benchmarks/bench_engine.py $(if $(filter quick,$(BENCH)),--quick)
+
+# The study of a paper: goes on where it was stopped; SMALL=1 is the same path on a small part, below build/.
+study-%: setup
+	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python studies/run.py $* --workers $(WORKERS) $(if $(SMALL),--small)
 
 # The pictures of the README and the site, from real runs: the demo, its report in a browser, and every example.
 pictures: setup demo

@@ -1,18 +1,20 @@
 """Table 1 of paper 001 in simulation: k-binary search for k = 1, 2, 4, 8, 16, and where `direct` stands.
 
-    python benchmarks/bench_kbinary.py [--instances 2000] [--seed 0] [--memory-of-paper]
+    python benchmarks/bench_kbinary.py [--instances 2000] [--seed 0] [--memory-of-paper] [--output FILE]
 
 The state machines are the ones `radii` runs; only the verifier is made up: monotone truth, log-normal answer times that
 peak at the radius, a limit of one hour per query. `--memory-of-paper` adds the share of memory errors of Table 4,
-for each k.
+for each k. `--output` also writes the rows as JSON lines.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from dataclasses import asdict, replace
 from functools import partial
+from pathlib import Path
 
 from radii.search import Grid, Iterative, KBinary
 from radii.search.simulate import Difficulty, Summary, compare
@@ -31,6 +33,7 @@ def main() -> None:
     parser.add_argument("--instances", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--memory-of-paper", action="store_true")
+    parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     grid = Grid.steps(0.001, 0.4, 0.002)
     begun = time.perf_counter()
@@ -41,6 +44,9 @@ def main() -> None:
         rows |= compare(trials, {f"kbinary k={k}": partial(KBinary, k=k)}, LIMIT)
     rows.pop("direct")  # to the end of the table
     rows |= compare(Difficulty().trials(grid, options.instances, options.seed), {"iterative": Iterative}, LIMIT)
+    if options.output is not None:
+        lines = [json.dumps({"search": name, **asdict(summary)}) for name, summary in rows.items()]
+        options.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
     columns = list(asdict(next(iter(rows.values()))))[1:]
     print("| search | " + " | ".join(columns) + " |")
     print("| --- |" + " ---: |" * len(columns))

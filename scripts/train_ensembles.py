@@ -209,11 +209,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--output", type=Path, default=OUTPUT)
+    parser.add_argument("--name", action="append", help="only this ensemble, such as mnist_0_1-7x7; may be repeated")
     options = parser.parse_args()
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     options.output.mkdir(parents=True, exist_ok=True)
     for ensemble in ENSEMBLES:
+        if options.name and ensemble.key not in options.name:
+            continue
         begun, held, test = (
             time.process_time(),
             images(ensemble, "train", options.data),
