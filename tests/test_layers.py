@@ -50,6 +50,7 @@ LEVELS: dict[str, int] = {
 SIDEWAYS = {
     ("_check", "errors"),
     ("_memory", "errors"),
+    ("_cpu", "errors"),
     ("_files", "errors"),
     ("_files", "_memory"),
     ("_parts", "errors"),

@@ -53,7 +53,7 @@ def radius(net: Any, x: Any, y: int | None = None, **options: Unpack[Options]) -
     Options: `target` (only this class counts), `property`, `norm` ("linf", "l2", "l1"), `seconds` of CPU time,
     `memory`, `nodes`, `tolerance` (0.002, "5%" of the upper end), `limit` (the largest ε), `verifier`, `seed`.
     """
-    classifier = load_classifier(net)
+    classifier = load_classifier(net, seconds=options.get("seconds", 60.0))
     values = np.asarray(x, dtype=np.float32)
     classifier.check_inputs(values, None if y is None else [y])
     asked = question(classifier, **options)
@@ -89,7 +89,7 @@ def reach(
     >>> found.status, found.lower <= found.upper
     (<ReachStatus.CLOSED: 'closed'>, True)
     """
-    classifier, asked = load_classifier(net), measured(property)
+    classifier, asked = load_classifier(net, seconds=seconds), measured(property)
     if y is None and asked.needs_label:
         raise InputError(f"reach: expected a class y for the property {asked.kind}, got none")
     values = np.asarray(x, dtype=np.float32)
@@ -156,7 +156,7 @@ def measures(
     if isinstance(properties, (str, Property)):
         properties = [properties]
     asked = list(dict.fromkeys(known_property(one) for one in properties))
-    classifier, chosen = load_classifier(net), dataset(data)
+    classifier, chosen = load_classifier(net, seconds=seconds), dataset(data)
     classifier.check_inputs(chosen.x, chosen.y if any(one.needs_label for one in asked) else None)
     settings = Settings(
         number(epsilon, "epsilon", low=0.0, strict=True),
@@ -225,7 +225,7 @@ def distribution(
 
     if workers is not None and runner is not None:
         raise InputError("workers: expected it without runner, which has its own; leave one out")
-    classifier, chosen = load_classifier(net), dataset(data)
+    classifier, chosen = load_classifier(net, seconds=options.get("seconds", 60.0)), dataset(data)
     asked = Question.of(classifier, RadiusSettings.of(options, reach))
     labelled = reach is None or asked.settings.property.needs_label
     classifier.check_inputs(chosen.x, chosen.y if labelled else None)
@@ -294,13 +294,13 @@ def ensemble(
     choice(method, "method", ("decomposed", "milp", "smt"))
     if workers is not None and runner is not None:
         raise InputError("workers: expected it without runner, which has its own; leave one out")
-    members, chosen = check_members([load_classifier(one) for one in classifiers]), dataset(data)
-    for one in members:
+    settings = RadiusSettings.of(cast(Options, options))
+    chosen, seconds = dataset(data), settings.budget.seconds
+    for one in (members := check_members([load_classifier(one, seconds=seconds) for one in classifiers])):
         one.check_inputs(chosen.x, chosen.y)
     if isinstance(epsilons, (int, float, str)):
         epsilons = (epsilons,)
     sizes = tuple(check_epsilon(one) for one in epsilons or ())
-    settings = RadiusSettings.of(cast(Options, options))
     if method != "decomposed":
         if store is not None or workers is not None or runner is not None or progress is not None:
             raise InputError(f"method {method}: expected no store, workers, runner or progress, which decomposed takes")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -15,14 +17,19 @@ from radii.bounds.bound import bound, ends
 from radii.bounds.intermediate import bound_root
 from radii.bounds.interval import enclose
 from radii.bounds.lowering import lower
+from radii.bounds.tuning import Bounding
 from radii.engine.condensed import condense, objectives
 from radii.engine.cutting import refine
 from radii.engine.slopes import climb
 from radii.engine.subproblem import Problem
-from radii.models.operators import Affine, Relu, Tanh
-from radii.testing import KINDS, random_instance, random_network
+from radii.models.operators import Affine, Operator, Relu, Tanh
+from radii.testing import KINDS, random_instance, random_network, relu_toy
 
 SLACK = 1e-11  # rounding of the network's own float64 evaluation at the samples
+
+
+def _curved(operator: Operator | None) -> Operator | None:
+    return Tanh() if isinstance(operator, Relu) else operator
 
 
 def setting(seed: int, kind: str, norm: str, domain: tuple | None, factor: float = 1.0):
@@ -136,8 +143,7 @@ def test_bounds_that_must_hurry_hold_and_are_looser(smooth):
     """Once the time is up no layer is bounded backwards, which is what takes long on deep networks."""
     _, _, graph, ball, x, values = setting(3, "dense", "linf", None)
     if smooth:
-        nodes = [replace(n, operator=Tanh()) if isinstance(n.operator, Relu) else n for n in graph.nodes]
-        graph = replace(graph, nodes=tuple(nodes))
+        graph = replace(graph, nodes=tuple(replace(n, operator=_curved(n.operator)) for n in graph.nodes))
         values = graph.values(x.reshape(-1, *graph.input_shape))
     unit = torch.eye(graph.nodes[-1].size, dtype=torch.float64)[None]
     found = []
@@ -149,3 +155,25 @@ def test_bounds_that_must_hurry_hold_and_are_looser(smooth):
         low, high = ends(net)
         found.append(float((high - low).sum()))
     assert found[1] > found[0]
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+def test_bounds_that_are_stopped_in_the_middle_of_a_layer_still_hold(smooth):
+    """Time may end between any two groups of neurons: what was bounded stays, and nothing is begun after it."""
+    network = relu_toy(5, (6, 12, 12, 3))
+    graph = lower(network.graph).to(torch.float64)
+    if smooth:
+        graph = replace(graph, nodes=tuple(replace(n, operator=_curved(n.operator)) for n in graph.nodes))
+    ball = region(random_instance(network, 5).x, 0.3)
+    one_by_one = Bounding(coefficients=1, curve_coefficients=1)
+
+    def stopped(allowed: int) -> tuple[torch.Tensor, int]:
+        looks = itertools.count()
+        low, high = ends(bound(graph, ball, go_on=lambda: next(looks) < allowed, tuning=one_by_one))
+        return high - low, next(looks)
+
+    whole, all_looks = stopped(10**9)
+    widths = [stopped(allowed)[0] for allowed in range(all_looks)]
+    for wider, narrower in pairwise([*widths, whole]):
+        assert bool((wider >= narrower - SLACK).all())
+    assert len({float(width.sum()) for width in widths}) > 4

@@ -25,7 +25,7 @@ def bound(
 ) -> Root | Relaxed:
     """Bounds of every activation's argument over the region; `graph` is lowered and in float64.
 
-    Once `go_on` says no, the layers that are left get intervals only.
+    Once `go_on` says no, what is left gets intervals only.
     """
     if is_smooth(graph):
         operands = Operands.of(graph)

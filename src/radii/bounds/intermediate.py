@@ -82,7 +82,7 @@ def bound_root(
     """Bounds of every ReLU's input over the region; `graph` is lowered and in float64.
 
     `known` holds bounds of ReLU inputs (by ReLU node) that are already proven on a region that contains this one; those
-    of `frozen` nodes are taken as they are. Once `go_on` says no, the layers that are left get intervals only.
+    of `frozen` nodes are taken as they are. Once `go_on` says no, what is left gets intervals only.
     """
     low0, high0 = of_input(graph, region)
     low, high = [low0], [high0]
@@ -97,7 +97,7 @@ def bound_root(
                 ends = torch.maximum(ends[0], known[index][0]), torch.minimum(ends[1], known[index][1])
             exact = region.norm.name == "linf" and _interval_is_exact(graph, before)
             if not exact and index not in frozen and go_on():
-                ends = tighten(root, before, ends)
+                ends = tighten(root, before, ends, go_on)
             shape = low[before].shape
             low[before], high[before] = ends[0].reshape(shape), ends[1].reshape(shape)
             magnitudes.narrow(before, *ends)
@@ -124,17 +124,19 @@ def _interval_is_exact(graph: Graph, node: int) -> bool:
     return mixed <= 1
 
 
-def tighten(root: Root, node: int, ends: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+def tighten(
+    root: Root, node: int, ends: tuple[Tensor, Tensor], go_on: Callable[[], bool] = lambda: True
+) -> tuple[Tensor, Tensor]:
     """The ends of a pre-activation after backward bounds on the coordinates that may take both signs.
 
-    The root knows the lines of every ReLU before the node.
+    The root knows the lines of every ReLU before the node. Once `go_on` says no, the other coordinates stay.
     """
     if _heavy(root, node, ends):
         # In float32 first, ten times faster; what that leaves undecided deserves float64, unless it is too much.
-        ends = _tighten(root, node, ends, torch.float32)
+        ends = _tighten(root, node, ends, torch.float32, go_on)
         if _heavy(root, node, ends):
             return ends
-    return _tighten(root, node, ends, torch.float64)
+    return _tighten(root, node, ends, torch.float64, go_on)
 
 
 def _heavy(root: Root, node: int, ends: tuple[Tensor, Tensor]) -> bool:
@@ -144,7 +146,9 @@ def _heavy(root: Root, node: int, ends: tuple[Tensor, Tensor]) -> bool:
     return rows * size > root.tuning.heavy
 
 
-def _tighten(root: Root, node: int, ends: tuple[Tensor, Tensor], dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+def _tighten(
+    root: Root, node: int, ends: tuple[Tensor, Tensor], dtype: torch.dtype, go_on: Callable[[], bool]
+) -> tuple[Tensor, Tensor]:
     graph, region = root.graph, root.region
     low, high = ends[0].clone(), ends[1].clone()
     undecided = (low < 0) & (high > 0)
@@ -153,6 +157,8 @@ def _tighten(root: Root, node: int, ends: tuple[Tensor, Tensor], dtype: torch.dt
     lines = {k: v.to(dtype) for k, v in root.lines.items()}
     magnitudes = root.magnitudes if dtype == low.dtype else root.magnitudes.to(dtype)
     for images, neurons, valid in _chunks(undecided, max(1, root.tuning.coefficients // width)):
+        if not go_on():
+            break
         batch = torch.arange(len(images), device=low.device)[:, None]
         rows = low.new_zeros((len(images), neurons.shape[1], graph.nodes[node].size), dtype=dtype)
         rows[batch, torch.arange(neurons.shape[1], device=low.device)[None], neurons] = valid.to(dtype)

@@ -172,9 +172,8 @@ def relax(
             for operand in operands.of_node[index]:
                 at = slice(operand.start, operand.end)
                 chosen = useful if wanted is None else useful & wanted[at]
-                if go_on():
-                    units = chosen.any(0).nonzero()[:, 0]
-                    _tighten(operands, operand, place, (low, high), units, (lines, sizes), tuning)
+                units = chosen.any(0).nonzero()[:, 0]
+                _tighten(operands, operand, place, (low, high), units, (lines, sizes), tuning, go_on)
                 crossed = low[:, at] > high[:, at]
                 empty |= crossed.any(1)
                 # A node without points is dropped; until then its intervals must not upset the arithmetic.
@@ -200,14 +199,17 @@ def _tighten(
     which: Tensor,
     known: tuple[dict[int, Lines], Magnitudes],
     tuning: Bounding,
+    go_on: Callable[[], bool],
 ) -> None:
-    """Backward bounds of some units of an operand, in place."""
+    """Backward bounds of some units of an operand, in place, until `go_on` says no."""
     low, high = ends
     if operand.source == 0 or not len(which):
         return
     width = max(operands.graph.nodes[i].size for i in range(operand.source + 1))
     step = max(1, tuning.curve_coefficients // (2 * len(low) * width))
     for begin in range(0, len(which), step):
+        if not go_on():
+            break
         units = which[begin : begin + step]
         rows = low.new_zeros((len(units), operands.graph.nodes[operand.source].size))
         rows[torch.arange(len(units)), units] = 1.0

@@ -34,6 +34,8 @@ from radii.models.operators import (
     Tanh,
 )
 
+MOST_CELLS = 5_000  # of the windows of all max-poolings: each becomes some nodes of the lowered graph
+
 
 @dataclass
 class _Builder:
@@ -160,7 +162,10 @@ def is_smooth(graph: Graph) -> bool:
 def unbounded(graph: Graph) -> tuple[str, ...]:
     """The operators of a graph that bounds cannot handle, by name and node."""
     allowed = (Affine, Relu, LeakyRelu, Clip, MaxPool, Sigmoid, Tanh, Product)
-    bad = [n for n in graph.logits.nodes if n.operator is not None and not isinstance(n.operator, allowed)]
+    nodes = [n for n in graph.logits.nodes if n.operator is not None]
+    pools = [n for n in nodes if isinstance(n.operator, MaxPool)]
+    cells = sum(math.prod(n.operator.kernel) for n in pools if isinstance(n.operator, MaxPool))
+    bad = [n for n in nodes if not isinstance(n.operator, allowed)] + (pools if cells > MOST_CELLS else [])
     return tuple(f"{type(n.operator).__name__} (node {n.name or '?'})" for n in bad)
 
 
@@ -169,7 +174,8 @@ def refuse_unsupported(graph: Graph) -> None:
     bad = unbounded(graph)
     if bad:
         raise UnsupportedOperator(
-            "bounds: expected affine operators, ReLU, LeakyRelu, Clip, MaxPool, Sigmoid, Tanh and products, got "
+            "bounds: expected affine operators, ReLU, LeakyRelu, Clip, Sigmoid, Tanh, products and MaxPool (windows of "
+            f"{MOST_CELLS} cells in all), got "
             f"{', '.join(bad)}; attack-only results are still to be had (verifier: attack)",
             tuple(name.split()[0] for name in bad),
         )

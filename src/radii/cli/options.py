@@ -102,13 +102,15 @@ def domain_of(text: str) -> tuple[float, float] | None:
     return ends[0], ends[1]
 
 
-def network_of(model: str, mean: str | None, std: str | None, domain: str, shape: str | None) -> Classifier:
-    """The network of a command with its preprocessing, domain and input shape."""
+def network_of(
+    model: str, mean: str | None, std: str | None, domain: str, shape: str | None, seconds: float
+) -> Classifier:
+    """The network of a command with its preprocessing, domain and input shape, for inputs of so many seconds."""
     from radii.cli.models import model_of
 
     sizes_of = None if shape is None else sizes(shape, "--input-shape")
     scaled, ends = preprocessing(mean, std), domain_of(domain)
-    return model_of(model, preprocessing=scaled, domain=ends, input_shape=sizes_of)
+    return model_of(model, seconds, preprocessing=scaled, domain=ends, input_shape=sizes_of)
 
 
 def inputs_of(data: str, index: str, split: str | None, root: Path | None, option: Sequence[str] | None) -> Dataset:

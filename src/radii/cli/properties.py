@@ -95,7 +95,7 @@ def properties(
         if one.caution:
             note(f"note: {one.caution}")
     chosen = inputs_of(data, index, split, root, option)
-    nets = [api.load_classifier(model) for model in models]
+    nets = [api.load_classifier(model, seconds=seconds) for model in models]
     done: list[Measures] = []
     with stoppable() as ending:
         for net in nets:

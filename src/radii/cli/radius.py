@@ -85,7 +85,7 @@ def radius(
     prop = property_of(property, target)
     if prop.caution:
         note(f"note: {prop.caution}")
-    net = network_of(model, mean, std, domain, input_shape)
+    net = network_of(model, mean, std, domain, input_shape, seconds)
     chosen = inputs_of(data, index, split, root, option)
     net.check_inputs(chosen.x, chosen.y)
     for line in (*net.alarms, *chosen.alarms):

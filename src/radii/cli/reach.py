@@ -73,7 +73,7 @@ def reach(
 
     asked, size, ball = measured(property, "--property"), number(eps, "--eps", low=0.0, strict=True), Norm.of(norm)
     share, budget = share_of(tolerance, "--tolerance"), Budget(seconds=seconds)
-    net = network_of(model, mean, std, domain, input_shape)
+    net = network_of(model, mean, std, domain, input_shape, seconds)
     chosen = inputs_of(data, index, split, root, option)
     net.check_inputs(chosen.x, chosen.y if asked.needs_label else None)
     for line in (*net.alarms, *chosen.alarms):

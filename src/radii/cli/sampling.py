@@ -48,7 +48,7 @@ def sample(asked: Sampling, sequential: bool, json: bool) -> int:
     """Plan, draw, measure, and print the sentence; 3 where a sequential run ended before it was narrow enough."""
     from radii import api
 
-    net = model_of(asked.model)
+    net = model_of(asked.model, asked.options.get("seconds"))
     everything = api.load_dataset(asked.data, split=asked.split, root=asked.root, **asked.reading)
     net.check_inputs(everything.x, everything.y)
     for line in (*net.alarms, *everything.alarms):

@@ -81,7 +81,7 @@ class RadiusSearch(RadiusState):
             certified = bounded.region.root(linear.a, linear.shifted() - self.thresholds(bounded))
             self.meter.nodes += len(self.margins.rows)
             self.prove(float(self.margins.greatest(certified).min()))
-            if self.proven:
+            if self.proven or not go_on():
                 return
 
     def _drive(self, prover: Prover) -> None:

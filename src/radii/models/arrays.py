@@ -15,6 +15,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from radii._cpu import keep_time
 from radii._torch import Tensor, torch
 from radii.models.convolutions import AveragePool, Conv, ConvTranspose, MaxPool
 from radii.models.graph import Graph
@@ -76,6 +77,7 @@ def _outputs(graph: Graph, x: Array) -> Array:
     results: list[Array] = []
     with np.errstate(all="ignore"):
         for node in graph.nodes:
+            keep_time()
             if node.operator is None:
                 results.append(x)
                 continue

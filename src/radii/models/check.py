@@ -20,6 +20,7 @@ from radii.problem import Domain
 # Relative to the largest output: about ten times what two float32 sums of a few thousand terms differ by.
 TOLERANCE = 1e-4
 INPUTS = 32
+MOST_AT_ONCE = 2**26  # values of all nodes for the inputs that are compared at once
 FLOAT32 = np.dtype(np.float32)
 MINE = 0.1  # of a difference: when the graph, computed as the file says, is as far from the exact one, it is rounding
 
@@ -52,10 +53,11 @@ def random_inputs(
 def examine(classifier: Classifier) -> tuple[float, tuple[str, ...]]:
     """The largest difference to onnxruntime, relative to the largest output, and alarms; refuses above TOLERANCE."""
     x = random_inputs(classifier.input_shape, classifier.domain, dtype=classifier.dtype)
+    mine = _values(classifier.graph, x, classifier.graph.computes)  # first: unlike onnxruntime, it can be stopped
     outputs = classifier.reference(x)
     if not np.isfinite(outputs).all():
         raise ModelError("expected finite outputs, got NaN or infinity on random inputs of the domain")
-    found = difference(classifier.graph, x, outputs)
+    found = _compared(mine, outputs)
     if not found <= TOLERANCE:
         raise ModelError(_too_different(classifier, x, outputs, found))
     last = classifier.graph.nodes[-1].operator
@@ -65,8 +67,8 @@ def examine(classifier: Classifier) -> tuple[float, tuple[str, ...]]:
 def glance(classifier: Classifier, graph: Graph) -> tuple[float, tuple[str, ...]]:
     """The same from a graph of arrays, without torch; what is not plainly right is left to `examine`."""
     x = random_inputs(classifier.input_shape, classifier.domain, dtype=classifier.dtype)
+    mine = arrays.outputs(graph, x)  # first: unlike onnxruntime, it can be stopped
     outputs = classifier.reference(x)
-    mine = arrays.outputs(graph, x)
     sane = mine.shape == outputs.shape and np.isfinite(mine).all() and np.isfinite(outputs).all()
     found = _distance(mine, outputs) if sane else np.inf
     if not found <= TOLERANCE:
@@ -82,7 +84,10 @@ def glance(classifier: Classifier, graph: Graph) -> tuple[float, tuple[str, ...]
 
 def difference(graph: Graph, x: Floats, outputs: Floats, computes: str | None = None) -> float:
     """The largest difference between a graph, in its own precision or another, and outputs, relative to the largest."""
-    mine = _values(graph, x, computes or graph.computes)
+    return _compared(_values(graph, x, computes or graph.computes), outputs)
+
+
+def _compared(mine: Floats, outputs: Floats) -> float:
     if mine.shape != outputs.shape:
         raise ModelError(f"expected {mine.shape[1]} outputs per input, onnxruntime gave {outputs.shape[1]}")
     return _distance(mine, outputs)
@@ -94,8 +99,11 @@ def _distance(mine: Floats, outputs: Floats) -> float:
 
 
 def _values(graph: Graph, x: Floats, computes: str) -> Floats:
+    step = max(1, MOST_AT_ONCE // sum(node.size for node in graph.nodes))
     with torch.no_grad():
-        found: Floats = graph(torch.from_numpy(x).to(getattr(torch, computes))).flatten(1).numpy()
+        values = torch.from_numpy(x).to(getattr(torch, computes))
+        parts = [graph(values[start : start + step]).flatten(1) for start in range(0, len(x), step)]
+        found: Floats = torch.cat(parts).numpy()
     return found
 
 

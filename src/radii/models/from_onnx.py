@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
+from radii._cpu import keep_time
 from radii.errors import ModelError, UnsupportedOperator
 from radii.models.arrays import with_tensors
 from radii.models.graph import Graph
@@ -26,6 +28,7 @@ OPSETS = range(8, 21)
 _SHAPE_HINT = "give input_shape=… (--input-shape on the command line)"
 MOST_LISTED = 50  # nodes that a refusal names
 MOST_NODES = 5_000  # published networks have some hundreds; the first bounds of a longer chain take over ten seconds
+MOST_COMPUTED = 2**31  # bytes of constants that a file computes from others, at one time
 MOST_NESTED = 50  # functions of a file in each other
 DOUBLE = int(onnx.TensorProto.DOUBLE)
 HANDLERS: dict[str, Handler] = {**linear.TABLE, **elementwise.TABLE, **windows.TABLE, **shapes.TABLE}
@@ -123,11 +126,15 @@ class Importer:
         self.problems: list[tuple[Any, str]] = []
         self.lost: set[str] = set()
         self.inexact: list[str] = []
+        self.computed = 0  # bytes of computed constants that are still held
+        self.passing: dict[str, int] = {}  # those of them that no operator has taken
         self.wanted = {name for node in proto.graph.node for name in node.input} | {o.name for o in proto.graph.output}
 
     def run(self) -> Graph:
         """The graph, or every operator that stands in its way."""
-        for node in self.proto.graph.node:
+        final = {name: place for place, node in enumerate(self.proto.graph.node) for name in node.input}
+        for place, node in enumerate(self.proto.graph.node):
+            keep_time()
             if node.domain not in ("", "ai.onnx"):
                 self._lose(node, f"an operator of the domain {node.domain}")
             elif any(name in self.lost for name in node.input):
@@ -135,6 +142,7 @@ class Importer:
                 self._lose(node, reason)
             else:
                 self._read(node)
+            self._forget(name for name in node.input if final[name] == place)
         if self.problems:
             raise unsupported(self.problems)
         last = self.known.get(name := self.proto.graph.output[0].name)
@@ -164,6 +172,13 @@ class Importer:
             raise ModelError(f"node {label(node)} ({node.op_type}): cannot be read: {error}") from error
         self.known.update({name: value for name, value in zip(node.output, results) if name})
 
+    def _forget(self, names: Iterable[str]) -> None:
+        """Lets go of constants that nothing later reads: a chain of them need not fit into memory at once."""
+        for name in names:
+            if isinstance(self.known.get(name), np.ndarray) and name != self.proto.graph.output[0].name:
+                del self.known[name]
+                self.computed -= self.passing.pop(name, 0)
+
     def _given(self, name: str) -> Value | NDArray[Any]:
         if name not in self.known:
             raise ValueError(f"its input {name!r} is no constant and no output of an earlier node")
@@ -178,12 +193,18 @@ class Importer:
             found = tuple(evaluate(node, list(inputs), self.opset))
             if node.op_type not in EXACT and any(array.dtype.kind == "f" for array in found):
                 self.inexact.append(f"{node.op_type} (node {label(node)})")
+            self.passing.update({name: array.nbytes for name, array in zip(node.output, found)})
+            self.computed += sum(array.nbytes for array in found)
+            if self.computed > MOST_COMPUTED:
+                raise ModelError("expected computed constants of at most 2 GiB, got more")
             return found
         if node.op_type not in HANDLERS:
             raise Refused("not supported")
         pending = any(isinstance(value, Value) and value.softmax is not None for value in inputs)
         if pending and node.op_type not in shapes.RENAMING:
             raise Refused("it follows a softmax, which may only end a network")
+        for name in node.input:
+            self.passing.pop(name, None)
         self.builder.name = label(node)
         used = tuple(name if name in self.wanted else "" for name in node.output)
         call = Call(node.op_type, attributes(node), inputs, used, self.opset)

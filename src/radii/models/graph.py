@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
+from radii._cpu import keep_time
 from radii._torch import Tensor, torch
 from radii.models.operators import Operator, Softmax
 
@@ -99,6 +100,7 @@ class Graph:
         """The values of all nodes for a batch of inputs."""
         results: list[Tensor] = []
         for node in self.to(x.dtype, x.device).nodes:
+            keep_time()
             if node.operator is None:
                 results.append(x)
             else:

@@ -9,6 +9,7 @@ from typing import Any
 
 from radii import zoo
 from radii._check import whole
+from radii._cpu import within
 from radii._files import read_bytes, unzipped
 from radii.errors import ModelError
 from radii.models.arrays import with_tensors
@@ -31,12 +32,14 @@ def load_classifier(
     name: str | None = None,
     input_shape: tuple[int, ...] | None = None,
     check: bool = True,
+    seconds: float | None = None,
 ) -> Classifier:
     """A classifier from an ONNX file (also `.onnx.gz`), ONNX bytes, an onnx model, a torch module or the zoo.
 
     `preprocessing` is (mean, std) in the units of the domain; `domain=None` is the whole space; `input_shape` (without
     the batch) is needed for torch modules and for files that leave it open. The network must equal onnxruntime on
-    random inputs of the domain; `check=False` skips that. More: docs/classifier.md.
+    random inputs of the domain; `check=False` skips that. `seconds` is the budget of an input: reading and checking may
+    take 1.25 times as many CPU seconds and 10 more. More: docs/classifier.md.
 
         net = radii.load_classifier("mnist.onnx")
         net = radii.load_classifier("zoo:mnist5k-standard")    # a network that comes with radii
@@ -44,7 +47,8 @@ def load_classifier(
     """
     if isinstance(source, Classifier):
         return source
-    return _loaded(source, preprocessing, domain, name, input_shape, check, light=False)
+    with within(seconds):
+        return _loaded(source, preprocessing, domain, name, input_shape, check, light=False)
 
 
 def glance(

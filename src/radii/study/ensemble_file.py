@@ -120,9 +120,10 @@ def resolved(
     """The members with how to load them again, and the inputs; nothing is computed yet."""
     if any(part.combine for part in said.classifiers):
         raise InputError("ensemble: expected networks from files as members, got a combination; name its members")
+    seconds = said.budget.values()["seconds"]
     found = [
         (source, one)
-        for source, one in classifiers(said.classifiers, base, tell, twice=True)
+        for source, one in classifiers(said.classifiers, base, tell, twice=True, seconds=seconds)
         if isinstance(source, Source)
     ]
     members = check_members([classifier for _, classifier in found])

@@ -79,7 +79,8 @@ def resolve(study: StudyFile, base: Path, tell: Tell | None = None, light: bool 
     asked = list(_settings(study, base))
     units: dict[str, PlannedUnit] = {}
     skipped, alarms = 0, [line for chosen in selections for line in chosen.data.alarms]
-    for source, classifier in classifiers(study.classifiers, base, tell, light):
+    seconds = study.budget.values()["seconds"]
+    for source, classifier in classifiers(study.classifiers, base, tell, light, seconds=seconds):
         alarms += classifier.alarms
         record = _record(source, classifier)
         for chosen, (part, settings, decider) in product(selections, asked):

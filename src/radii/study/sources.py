@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from radii import zoo
+from radii._cpu import within
 from radii._parts import parsed
 from radii._yaml import read_yaml
 from radii.data import Dataset, load_dataset, select
@@ -117,16 +118,23 @@ AnySource = Source | Held | Together
 
 
 def classifiers(
-    parts: list[ClassifierPart], base: Path, tell: Tell | None = None, light: bool = False, twice: bool = False
+    parts: list[ClassifierPart],
+    base: Path,
+    tell: Tell | None = None,
+    light: bool = False,
+    twice: bool = False,
+    seconds: float | None = None,
 ) -> Iterator[tuple[AnySource, Classifier]]:
     """Every classifier of a study with how to load it again, in the order of the file; patterns sorted by name.
 
-    A network that is named again is left out, or given again (`twice`).
+    A network that is named again is left out, or given again (`twice`). `seconds` is the budget of an input, which
+    limits how long each may take (`_cpu.within`).
     """
     seen: dict[str, str] = {}
     for part in parts:
-        for source in _sources(part, base, tell, light):
-            found = source.load(light=light)
+        for source in _sources(part, base, tell, light, seconds):
+            with within(seconds):
+                found = source.load(light=light)
             if tell is not None:
                 tell(f"networks loaded: {len(seen) + 1}, the last {found.name}")
             if found.name in seen:
@@ -143,21 +151,23 @@ def classifiers(
             yield replace(source, name=found.name, fingerprint=found.fingerprint), found
 
 
-def combination(file: Path) -> Classifier:
+def combination(file: Path, seconds: float | None = None) -> Classifier:
     """Several classifiers as one, from a YAML file with an entry of `classifiers` that has `combine`."""
     from radii.study.file import ClassifierPart
 
     part = parsed(ClassifierPart, read_yaml(file, "a combination with combine and members"), str(file), file.stem)
     if part.combine is None:
         raise InputError(f"{file}: expected combine and members, got a path; give the network itself")
-    ((_, found),) = classifiers([part], file.resolve().parent)
+    ((_, found),) = classifiers([part], file.resolve().parent, seconds=seconds)
     return found
 
 
-def _sources(part: ClassifierPart, base: Path, tell: Tell | None, light: bool) -> Iterator[Source | Together]:
+def _sources(
+    part: ClassifierPart, base: Path, tell: Tell | None, light: bool, seconds: float | None
+) -> Iterator[Source | Together]:
     """How to load what one entry names: files, or several of them as one."""
     if part.combine is not None:
-        members = tuple(source for source, _ in classifiers(part.members, base, tell, light, twice=True))
+        members = tuple(source for source, _ in classifiers(part.members, base, tell, light, True, seconds))
         yield Together(part.combine, members, tuple(part.weights), part.name)
         return
     options = part.model_dump(include={"preprocessing", "domain", "input_shape"}, exclude_unset=True)

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from radii._cpu import stopping_point
 from radii.decide import Budget, Decider
 from radii.models.classifier import Classifier
 from radii.problem import Answer, Instance, Query, Reason, Result
@@ -47,7 +48,7 @@ def limits(budget: Budget) -> Limits:
     limit is for tasks that hang without computing; it is wide, for a worker may share its core with others.
     """
     return Limits(
-        cpu_seconds=None if budget.seconds is None else 1.25 * budget.seconds + 10.0,
+        cpu_seconds=None if budget.seconds is None else stopping_point(budget.seconds),
         wall_seconds=None if budget.seconds is None else 20.0 * budget.seconds + 600.0,
         memory_bytes=None if budget.memory is None else budget.memory + budget.memory // 10,
     )

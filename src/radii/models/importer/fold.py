@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ RANDOM = frozenset(
 _ROUNDED = frozenset({"Abs", "Add", "Cast", "Ceil", "Clip", "Div", "Floor", "Max", "Min", "Mul", "Neg", "Sqrt", "Sub"})
 _CHOSEN = frozenset({"Constant", "ConstantOfShape", "Expand", "Gather", "Identity", "Relu", "Slice", "Split", "Where"})
 _MOVED = frozenset({"Concat", "Flatten", "Pad", "Reshape", "Shape", "Squeeze", "Tile", "Transpose", "Unsqueeze"})
+MOST_WORK = 2**36  # multiplications of one product of constants, some seconds
 EXACT = _ROUNDED | _CHOSEN | _MOVED
 
 
@@ -47,6 +49,14 @@ def shape_of(shape: tuple[int, ...], given: dict[str, Any]) -> NDArray[np.int64]
     return np.asarray(shape[slice(given.get("start", 0), given.get("end"))], dtype=np.int64)
 
 
+def _refuse_long(operator: str, shapes: list[tuple[int, ...]]) -> None:
+    """Refuse a product that nothing could stop once it is begun."""
+    if operator in ("MatMul", "Gemm") and len(shapes) == 2 and all(len(shape) > 1 for shape in shapes):
+        work = prod(shapes[0]) * prod(shapes[1]) // max(1, min(shapes[0][-1], shapes[1][-2]))
+        if work > MOST_WORK:
+            raise Refused(f"a product of constants of shapes {shapes[0]} and {shapes[1]}; multiply them when exporting")
+
+
 def evaluate(node: Any, inputs: list[NDArray[Any] | None], opset: int) -> list[NDArray[Any]]:
     """The outputs of one node of constants, by onnxruntime."""
     if node.op_type in RANDOM:
@@ -55,6 +65,7 @@ def evaluate(node: Any, inputs: list[NDArray[Any] | None], opset: int) -> list[N
         counts = inputs[0 if node.op_type == "ConstantOfShape" else 1]
         base = inputs[0].shape if node.op_type == "Tile" and inputs[0] is not None else ()
         refuse_huge((*base, *(int(n) for n in np.ravel(counts if counts is not None else ()))))
+    _refuse_long(node.op_type, [array.shape for array in inputs[:2] if array is not None])
     named = {name: array for name, array in zip(node.input, inputs) if name and array is not None}
     graph = helper.make_graph(
         [node],
