@@ -203,7 +203,7 @@ def _tighten(
 ) -> None:
     """Backward bounds of some units of an operand, in place, until `go_on` says no."""
     low, high = ends
-    if operand.source == 0 or not len(which):
+    if operand.source == 0 or not len(which) or not go_on():
         return
     width = max(operands.graph.nodes[i].size for i in range(operand.source + 1))
     step = max(1, tuning.curve_coefficients // (2 * len(low) * width))
