@@ -14,6 +14,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from radii.decide import Budget
 from radii.engine.native import Native
 from radii.engine.prepare import working
 from radii.models import Classifier, load_classifier
-from radii.problem import Norm, Query, Verdict
+from radii.problem import Instance, Norm, Query, Verdict
 from radii.problem.property import known_property, measured
 from radii.study.measures import Settings, is_broken, violated
 from radii.verifiers.marabou import Marabou
@@ -51,9 +52,11 @@ def main() -> int:
     known = {(r["kind"], r["network"], r["property"], r["index"]): r for r in kept(options.output)}
     options.output.parent.mkdir(parents=True, exist_ok=True)
     with options.output.open("a", encoding="utf-8") as file:
-        for name in options.network or NETWORKS:
+        names = options.network or NETWORKS
+        passes = [verdicts, marabou, *(partial(reaches, text) for text in REACHES)]
+        for made, name in [(made, name) for made in passes for name in names]:
             net, data = load_classifier(options.networks / f"{name}.onnx"), chosen(name, options)
-            for row in rows_of(name, net, data, known, options):
+            for row in made(name, net, data, known, options):
                 known[row["kind"], row["network"], row["property"], row["index"]] = row
                 print(json.dumps(row), file=file, flush=True)
     return summarise(list(known.values()))
@@ -70,42 +73,54 @@ def chosen(name: str, options: argparse.Namespace) -> Dataset:
     return data[np.linspace(0, len(data) - 1, min(options.images, len(data))).astype(int)]
 
 
-def rows_of(
-    name: str, net: Classifier, data: Dataset, known: dict[Any, Any], options: argparse.Namespace
-) -> Iterator[dict[str, Any]]:
-    """What is not known yet of a network: verdicts, Marabou's on the first images, reaches."""
+Known = dict[Any, Any]
+Rows = Iterator[dict[str, Any]]
+
+
+def verdicts(name: str, net: Classifier, data: Dataset, known: Known, options: argparse.Namespace) -> Rows:
+    """The verdicts that are not known yet."""
     with working(net):
-        for text in PROPERTIES:
-            for place, instance in enumerate(data):
+        for text, instance in [(text, one) for text in PROPERTIES for one in data]:
+            if ("verdict", name, text, instance.index) not in known:
                 query = Query(instance, EPSILON, known_property(text), NORM)
-                row = {"network": name, "property": text, "index": instance.index, "label": instance.label}
-                if ("verdict", name, text, instance.index) not in known:
-                    yield {"kind": "verdict", **row, **verdict(net, query, options.seconds)}
-                beside = place < options.marabou and query.property.speaks_of in ("classes", "outputs")
-                if beside and ("marabou", name, text, instance.index) not in known:
-                    answer = Marabou().decide(net, [query], Budget(seconds=options.marabou_seconds))[0]
-                    yield {"kind": "marabou", **row, "verdict": answer.verdict.value, "cpu": answer.cpu_seconds}
-        for text in REACHES:
-            for instance in data:
-                if ("reach", name, text, instance.index) not in known:
-                    budget = Budget(seconds=options.seconds)
-                    asked = [instance], measured(text), NORM, EPSILON, budget
-                    found = Native().reach(net, *asked, tolerance=TOLERANCE)[0]
-                    row = {"network": name, "property": text, "index": instance.index, "label": instance.label}
-                    ends = {"lower": found.lower, "upper": found.upper, "gap": found.relative_gap}
-                    yield {"kind": "reach", **row, **ends, "cpu": found.cost.cpu_seconds}
+                yield {**row_of("verdict", name, text, instance), **verdict(net, query, options.seconds)}
+
+
+def marabou(name: str, net: Classifier, data: Dataset, known: Known, options: argparse.Namespace) -> Rows:
+    """Marabou's on the first images."""
+    for text, instance in [(text, one) for text in PROPERTIES for one in list(data)[: options.marabou]]:
+        query = Query(instance, EPSILON, known_property(text), NORM)
+        asked = query.property.speaks_of in ("classes", "outputs")
+        if asked and ("marabou", name, text, instance.index) not in known:
+            answer = Marabou().decide(net, [query], Budget(seconds=options.marabou_seconds))[0]
+            found = {"verdict": answer.verdict.value, "cpu": answer.cpu_seconds}
+            yield {**row_of("marabou", name, text, instance), **found}
+
+
+def reaches(text: str, name: str, net: Classifier, data: Dataset, known: Known, options: argparse.Namespace) -> Rows:
+    """The critical δ or L that are not known yet."""
+    with working(net):
+        for instance in data:
+            if ("reach", name, text, instance.index) not in known:
+                asked = [instance], measured(text), NORM, EPSILON, Budget(seconds=options.seconds)
+                found = Native().reach(net, *asked, tolerance=TOLERANCE)[0]
+                ends = {"lower": found.lower, "upper": found.upper, "gap": found.relative_gap}
+                yield {**row_of("reach", name, text, instance), **ends, "cpu": found.cost.cpu_seconds}
+
+
+def row_of(kind: str, name: str, text: str, instance: Instance) -> dict[str, Any]:
+    """What every row begins with."""
+    return {"kind": kind, "network": name, "property": text, "index": instance.index, "label": instance.label}
 
 
 def verdict(net: Classifier, query: Query, seconds: float) -> dict[str, Any]:
-    """The verdict, and what an attack and 100 samples say of their own."""
+    """The verdict, and what an attack and 100 samples say of their own where no replayed input breaks the ball."""
     answer = Native().decide(net, [query], Budget(seconds=seconds))[0]
-    settings = Settings(query.epsilon, query.norm, Budget(seconds=seconds), Ascent())
-    return {
-        "verdict": answer.verdict.value,
-        "cpu": answer.cpu_seconds,
-        "attacked": is_broken(net, query, settings),
-        "violations": violated(net, query, settings),
-    }
+    found = {"verdict": answer.verdict.value, "cpu": answer.cpu_seconds, "attacked": True, "violations": None}
+    if answer.verdict is not Verdict.BROKEN:
+        settings = Settings(query.epsilon, query.norm, Budget(seconds=seconds), Ascent())
+        found["attacked"], found["violations"] = is_broken(net, query, settings), violated(net, query, settings)
+    return found
 
 
 def summarise(rows: list[dict[str, Any]]) -> int:
@@ -142,6 +157,16 @@ def summarise(rows: list[dict[str, Any]]) -> int:
                     f"{name} critical {text}: {len(closed)} of {len(found)} within 5 %, least, quartiles and largest "
                     f"of witnessed and proven ends {' '.join(shown)}, {sum(r['cpu'] for r in found):.1f} CPU s"
                 )
+    for kind in ("verdict", "reach"):
+        mine = [r for r in rows if r["kind"] == kind]
+        left = sum(r["verdict"] == "unknown" for r in mine) if kind == "verdict" else ""
+        print(
+            f"all {kind}s: {len(mine)}, {sum(r['cpu'] for r in mine):.0f} CPU s{f', {left} open' if left != '' else ''}"
+        )
+    theirs = {(r["network"], r["property"], r["index"]): r for r in rows if r["kind"] == "marabou"}
+    done = {key for key, r in theirs.items() if r["verdict"] != "unknown"}
+    ours = sum(r["cpu"] for r in rows if r["kind"] == "verdict" and (r["network"], r["property"], r["index"]) in done)
+    print(f"Marabou: {len(done)} of {len(theirs)}, {sum(theirs[k]['cpu'] for k in done):.1f} CPU s, radii {ours:.1f}")
     print(f"contradictions: {faults}")
     return 1 if faults else 0
 

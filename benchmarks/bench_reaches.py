@@ -52,7 +52,7 @@ def cases(options: argparse.Namespace) -> list[Case]:
             Case("mnist_relu_9_100", published / "mnist_relu_9_100.onnx", 0.01, options.few),
             Case("mnist-tanh-50", ROOT / "build" / "properties" / "mnist-tanh-50.onnx", 0.02, options.few),
         ]
-    return found
+    return [case for case in found if not options.network or case.name in options.network]
 
 
 def main() -> int:
@@ -111,6 +111,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--few", type=int, default=5, help="images of the networks of --also")
     parser.add_argument("--seconds", type=float, default=10.0, help="CPU seconds per image and property")
     parser.add_argument("--also", action="store_true", help="relu_9_100 and a tanh network (train_properties.py) too")
+    parser.add_argument("--network", action="append", help="only this one; may be given more than once")
     parser.add_argument("--quick", action="store_true", help="three images of each")
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "properties" / "reaches.jsonl")
     options = parser.parse_args()

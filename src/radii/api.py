@@ -21,7 +21,7 @@ from radii._check import choice, number, whole
 from radii._check import epsilon as check_epsilon
 from radii.data import Dataset
 from radii.data import load_dataset as load_dataset
-from radii.decide import Budget
+from radii.decide import Budget, Decider
 from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.models.load import load_classifier as load_classifier
@@ -133,16 +133,17 @@ def measures(
     restarts: int = 3,
     samples: int = 100,
     confidence: float = 0.95,
+    verifier: Decider | str = "native",
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
     below: Measures | None = None,
 ) -> Measures:
     """The satisfaction, security and accuracy of properties on a data set, also per class.
 
-    Satisfaction is proven by the native verifier within `seconds` of CPU time per input and property; security is that
+    Satisfaction is proven by the `verifier` within `seconds` of CPU time per input and property; security is that
     against projected gradient ascent with `steps` and `restarts` per row of the property's quantity; accuracy counts
-    `samples` points per ball, with a Clopper–Pearson interval of `confidence`. With `below`, the measures of the same
-    network and inputs for a smaller ε, what is broken there is not searched again.
+    `samples` points per ball, with a Clopper–Pearson interval of `confidence`. `alarms` of the result are proofs that
+    an attack or a point breaks. What `below`, the same measures for a smaller ε, has broken is not searched again.
 
     >>> import radii
     >>> net, data = radii.load_classifier("zoo:mnist5k-standard"), radii.load_dataset("mnist5k", split="test")
@@ -153,9 +154,8 @@ def measures(
     from radii.attacks.reach import Ascent
     from radii.study.measures import Measures, Settings, take_measures
 
-    if isinstance(properties, (str, Property)):
-        properties = [properties]
-    asked = list(dict.fromkeys(known_property(one) for one in properties))
+    listed = [properties] if isinstance(properties, (str, Property)) else properties
+    asked = list(dict.fromkeys(known_property(one) for one in listed))
     classifier, chosen = load_classifier(net, seconds=seconds), dataset(data)
     classifier.check_inputs(chosen.x, chosen.y if any(one.needs_label for one in asked) else None)
     settings = Settings(
@@ -167,8 +167,8 @@ def measures(
         number(confidence, "confidence", low=0.0, high=1.0, strict=True),
         whole(seed, "seed"),
     )
-    known = () if below is None else below.within(classifier.name, settings)
-    found = take_measures(classifier, chosen.instances, asked, settings, progress, known)
+    prover = RadiusSettings(verifier=verifier, seed=settings.seed).decider()
+    found = take_measures(classifier, chosen.instances, asked, settings, progress, below, prover)
     return Measures(classifier.name, f"{chosen.name} {chosen.split}", settings, tuple(found))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import radii
 from radii.errors import InputError
 from radii.problem import Classification, Lipschitz, OutputSpec, Property, Standard, StrongClassification
 from radii.problem import property as table
@@ -130,3 +131,31 @@ def test_what_cannot_be_registered() -> None:
     ):
         with pytest.raises(InputError, match=said):
             table.register(new)
+
+
+def test_laws_of_what_implies_what() -> None:
+    strong, standard = radii.StrongClassification, radii.Standard
+    for one, other, epsilon in (
+        (radii.Classification(), radii.Classification(3), 1.0),
+        (strong(0.52, on="probability"), radii.Classification(), 1.0),
+        (strong(0.52, on="probability"), radii.Classification(2), 1.0),
+        (strong(0.52), strong(0.5), 1.0),
+        (standard(1), standard(2), 1.0),
+        (standard(1, norm="l1"), standard(1, norm="l2"), 1.0),
+        (standard(1, norm="l2"), standard(1), 1.0),
+        (radii.Lipschitz(2), radii.Lipschitz(3), 1.0),
+        (radii.Lipschitz(2), standard(1), 0.5),
+        (radii.Probability(0.1), radii.Probability(0.2), 1.0),
+    ):
+        assert one.implies(other, epsilon)
+        assert not other.implies(one, epsilon)
+    for one, other in (
+        (strong(0.5, on="probability"), radii.Classification()),
+        (strong(0.9), radii.Classification()),
+        (strong(0.9), strong(0.5, on="probability")),
+        (radii.Lipschitz(2), standard(0.99)),
+        (radii.Lipschitz(2), standard(5, norm="l2")),
+        (standard(1), radii.Lipschitz(2)),
+        (radii.Rows(((1.0, 0.0),)), radii.Rows(((2.0, 0.0),))),
+    ):
+        assert not one.implies(other, 0.5)

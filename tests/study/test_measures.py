@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 import torch
 
 import radii
+from radii.cli.main import run
 from radii.decide import Budget
 from radii.engine.native import Native
 from radii.models.classifier import Classifier
-from radii.problem import Domain, Instance, Norm, Property, Query, Verdict
+from radii.problem import Answer, Domain, Instance, Norm, Proof, Property, Query, Verdict
 from radii.study.measures import drawn
 
 PROPERTIES: list[Property] = [
@@ -115,6 +119,73 @@ def test_a_threshold_of_half_or_less_is_warned_of() -> None:
     assert radii.StrongClassification(0.5, on="probability").caution
     assert not radii.StrongClassification(0.51, on="probability").caution
     assert not radii.StrongClassification(0.4).caution
+
+
+@dataclass(frozen=True)
+class Gullible:
+    """A verifier that is wrong: it takes every property for proven."""
+
+    identity: str = "gullible"
+    proves: bool = True
+    refutes: bool = False
+
+    def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
+        return [Answer.robust(Proof("hope")) for _ in queries]
+
+
+def test_an_attack_or_a_sample_that_breaks_what_is_proven_is_an_alarm(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """f(x) = 2x moves by 0.2: proven for δ = 0.21 by every verifier, for 0.15 by a wrong one only."""
+    layer = torch.nn.Linear(1, 1)
+    layer.weight.data, layer.bias.data = torch.tensor([[2.0]]), torch.tensor([0.5])
+    net = radii.load_classifier(layer, input_shape=(1,), name="line")
+    data = np.full((2, 1), 0.5, np.float32), np.array([0, 0])
+    asked = [radii.Standard(0.21), radii.Standard(0.15)]
+    assert radii.measures(net, data, epsilon=0.1, properties=asked, samples=20).alarms == ()
+    found = radii.measures(net, data, epsilon=0.1, properties=asked, samples=20, verifier=Gullible())
+    assert found.alarms == tuple(
+        f"line, input {k}, standard:delta=0.15, ε = 0.1: proven, but the attack breaks it" for k in (0, 1)
+    )
+    for row in found.rows:
+        assert row.proven <= row.not_refuted <= row.security
+    monkeypatch.setattr("radii.verifiers.catalogue.make", lambda what: Gullible())
+    words = [
+        "properties",
+        "zoo:mnist5k-standard",
+        "--data",
+        "mnist5k",
+        "--index",
+        "0",
+        "--eps",
+        "0.1",
+        "--samples",
+        "5",
+    ]
+    assert run([*words, "--property", "standard:0.1", "--verifier", "gullible"]) == 3
+    said = capfd.readouterr().err
+    assert "input 0, standard:delta=0.1, ε = 0.1: proven, but the attack breaks it" in said
+    assert "partial: 1 contradiction" in said
+
+
+def test_laws_settle_what_the_verifier_then_is_not_asked() -> None:
+    """LR(ε, L) proves SR(ε, εL), and an SR that is broken breaks the LR: only the first of two goes to the verifier."""
+    asked: list[str] = []
+
+    class Counting(Native):
+        def decide(self, classifier: Classifier, queries: Sequence[Query], budget: Budget) -> list[Answer]:
+            asked.extend(str(query.property) for query in queries)
+            return super().decide(classifier, queries, budget)
+
+    layer = torch.nn.Linear(1, 1)
+    layer.weight.data, layer.bias.data = torch.tensor([[2.0]]), torch.tensor([0.5])
+    net = radii.load_classifier(layer, input_shape=(1,))
+    data = np.full((1, 1), 0.5, np.float32), np.array([0])
+    for first, second, proven in (("lipschitz:2.1", "standard:0.25", 1.0), ("standard:0.15", "lipschitz:1", 0.0)):
+        rows = radii.measures(net, data, epsilon=0.1, properties=[first, second], verifier=Counting()).rows
+        assert [row.proven for row in rows] == [proven] * 2
+        assert [row.not_refuted for row in rows] == [proven] * 2
+    assert asked == ["lipschitz:constant=2.1", "standard:delta=0.15"]
 
 
 def test_what_is_broken_in_a_ball_is_broken_in_larger_ones() -> None:

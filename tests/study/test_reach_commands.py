@@ -15,6 +15,7 @@ from radii.cli.main import run
 from radii.problem import Proof, Reach, Witness
 from radii.store import ReachRecord, open_store
 from radii.testing.store_exam import unit
+from radii.testing.toys import linear_toy
 
 COUNT = 60
 
@@ -140,3 +141,34 @@ def test_reports(where: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     told(capfd, "report", where, "-o", text)
     assert "### Reach: largest probability change" in text.read_text()
     assert "### Reach by class: least output of the label" in text.read_text()
+
+
+def test_a_sample_of_reaches_is_drawn_and_measured(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """`radii guarantee run --property` says what a store of the same reaches says, and keeps them in it."""
+    toy = linear_toy(3)
+    toy.classifier.save(tmp_path / "line.onnx")
+    x = np.random.default_rng(0).uniform(0.3, 0.7, (30, toy.weight.shape[1])).astype(np.float32)
+    np.savez(tmp_path / "points.npz", x=x, y=toy.classifier.predict(x))
+    words = ["guarantee", "run", str(tmp_path / "line.onnx"), "--data", str(tmp_path / "points.npz"), "--eps", "0.05"]
+    words += ["--property", "probability", "--inputs", "20", "--seconds", "5"]
+    kept = ["--store", str(tmp_path / "drawn.db")]
+    found = json.loads(told(capfd, *words, "--gamma", "0.2", "--mean", "--json", *kept))
+    assert (found["n"], len(found["indices"]), found["reach"]) == (
+        20,
+        20,
+        "largest probability change at ε = 0.05 (linf)",
+    )
+    read = [
+        json.loads(told(capfd, "guarantee", "read", tmp_path / "drawn.db", *more, "--json"))["guarantees"][0]
+        for more in (("--gamma", "0.2"), ("--mean",))
+    ]
+    assert (found["low"], found["high"]) == (read[0]["low"], read[0]["high"])
+    assert (found["mean_low"], found["mean_high"]) == (read[1]["low"], read[1]["high"])
+    assert "the mean over unseen inputs" in found["sentence"]
+    for more, line in (
+        ((), "expected --gamma or --mean beside it"),
+        (("--mean", "--sequential"), "without --sequential"),
+        (("--mean", "--verifier", "bounds"), "expected one that measures reaches"),
+    ):
+        assert line in refused_here(capfd, *words, *more)
+    assert "expected --property beside them" in refused_here(capfd, *words[:7], "--mean")

@@ -36,6 +36,11 @@ Population = Annotated[int | None, typer.Option(help="Inputs are drawn from this
 One = Annotated[bool, typer.Option("--one", help="For this ε alone (fixed beforehand): narrower.")]
 Among = Annotated[str, typer.Option(help="all inputs, or only the correct ones.")]
 Target = Annotated[str | None, typer.Option(help="Only this class counts as a change of mind.")]
+Gamma = Annotated[str | None, typer.Option(help="The sentence about reaches: how many stay within this.")]
+Mean = Annotated[bool, typer.Option("--mean", help="The sentence about the mean reach (Hoeffding).")]
+Bounds = Annotated[
+    str | None, typer.Option(help="With --mean: LOW,HIGH that no reach leaves, where it has no limits itself.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 _FLAGS = ("--one", "--by-class", "--sequential", "--finite", "--mean", "--json")
@@ -118,6 +123,12 @@ def run(
     one: One = False,
     among: Among = "all",
     target: Target = None,
+    property: Annotated[
+        str | None, typer.Option(help="Measure how far this gets within ε instead (its reach): probability, standard.")
+    ] = None,
+    gamma: Gamma = None,
+    mean: Mean = False,
+    bounds: Bounds = None,
     root: Root = None,
     split: Split = None,
     option: DataOption = None,
@@ -130,8 +141,8 @@ def run(
     norm: NormName = "linf",
     seconds: Annotated[float, typer.Option(help="CPU seconds per input.")] = 60.0,
     tolerance: Annotated[
-        str, typer.Option(help="The gap that counts as closed: 0.002, or 5% of the upper end.")
-    ] = "0.002",
+        str | None, typer.Option(help="The gap that counts as closed: 0.002, or 5% of the upper end. [reaches: 2%]")
+    ] = None,
     verifier: Verifier = "native",
     seed: Annotated[int, typer.Option(help="Seed of the draw and of the search.")] = 0,
     store: Keep = None,
@@ -143,18 +154,28 @@ def run(
     Examples:
       radii guarantee run zoo:mnist5k-standard --data mnist5k --eps 0.01 --error 0.2 --seconds 1
       radii guarantee run zoo:mnist5k-standard --data mnist5k --eps 0.01 --error 0.2 --search one --sequential
+      radii guarantee run zoo:mnist5k-standard --data mnist5k --eps 0.01 --inputs 5 --property probability --mean
     """
-    from radii._check import choice, epsilon
-    from radii.cli.sampling import Sampling, sample
+    from radii._check import choice, epsilon, number
+    from radii.cli.reached import bounds_of
+    from radii.cli.sampling import Reaching, Sampling, sample
 
     size = epsilon(eps, "--eps")
     choice(search, "--search", SEARCHES)
+    reaching = None
+    if property is not None:
+        point = None if gamma is None else number(gamma, "--gamma")
+        reaching = Reaching(property, point, mean, bounds_of(bounds))
+        if sequential or search != "direct" or target is not None:
+            raise InputError("--property: expected it without --sequential, --search and --target, got one of them")
+    elif gamma is not None or mean or bounds is not None:
+        raise InputError("--gamma, --mean, --bounds: expected --property beside them, which says what is measured")
     request = Sampling(
         model=model, data=data, root=root, split=split, reading=data_options(option), eps=size, error=error,
         confidence=confidence, method=method,
         share=share, one=one or search != "direct", among=among, inputs=inputs, finite=finite, search=search,
         options={"norm": norm, "seconds": seconds, "tolerance": tolerance, "seed": seed},
-        verifier=verifier, target=target, store=store,
+        verifier=verifier, target=target, store=store, reaching=reaching,
     )  # fmt: skip
     return sample(request, sequential, json)
 
@@ -163,11 +184,9 @@ def run(
 def read(
     store: Annotated[str, typer.Argument(help="File or URL of a store, or a .csv file.")],
     eps: Annotated[str | None, typer.Option(help="The ε of the sentence, such as 0.02 or 8/255.")] = None,
-    gamma: Annotated[str | None, typer.Option(help="The sentence about reaches: how many stay within this.")] = None,
-    mean: Annotated[bool, typer.Option("--mean", help="The sentence about the mean reach (Hoeffding).")] = False,
-    bounds: Annotated[
-        str | None, typer.Option(help="With --mean: LOW,HIGH that no reach leaves, where it has no limits itself.")
-    ] = None,
+    gamma: Gamma = None,
+    mean: Mean = False,
+    bounds: Bounds = None,
     confidence: Confidence = 0.95,
     method: Method = None,
     population: Population = None,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from radii._check import number
-from radii.cli.console import emit_json, fitted, note, partial, sometimes, stoppable, table
-from radii.cli.options import DataOption, NormName, Root, Seed, Split, inputs_of
+from radii.cli.console import PARTIAL, counted, emit_json, fitted, note, sometimes, stoppable, table
+from radii.cli.options import DataOption, NormName, Root, Seed, Split, Verifier, inputs_of
 from radii.errors import InputError
 
 if TYPE_CHECKING:
@@ -65,10 +65,13 @@ def properties(
     samples: Annotated[int, typer.Option(help="Points drawn from each ball.")] = 100,
     by_class: Annotated[bool, typer.Option("--by-class", help="One row per class.")] = False,
     picture: Annotated[Path | None, typer.Option(help="Also draw the measures over ε into this file.")] = None,
+    verifier: Verifier = "native",
     seed: Seed = 0,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, one object per row.")] = False,
 ) -> int:
     """What robustness can mean, which definition to use when, and how far networks satisfy each.
+
+    Ends with 3 when an attack or a sample breaks what is proven: one of the two is wrong.
 
     \b
     Examples:
@@ -103,6 +106,7 @@ def properties(
             for size in sizes:
                 say = sometimes()
                 options: dict[str, Any] = {"norm": norm, "seconds": seconds, "samples": samples, "seed": seed}
+                options["verifier"] = verifier
                 named = f"{net.name}, ε = {size:g}"
                 options["progress"] = lambda k, n, name=named, say=say: say(f"{name}: {k} of {n} questions")
                 below = api.measures(net, chosen, epsilon=size, properties=asked, below=below, **options)
@@ -113,8 +117,14 @@ def properties(
         from radii.report.style import save
 
         save(measure_curves(_rows(done, False)), picture)
-    whole_work = len(nets) * len(sizes)
-    return partial(f"{len(done)} of {whole_work} networks and sizes done", None) if ending.stopped else 0
+    alarms = [line for one in done for line in one.alarms]
+    for line in alarms:
+        note(f"alarm: {line}")
+    failed = [f"stopped, {len(done)} of {len(nets) * len(sizes)} networks and sizes done"] if ending.stopped else []
+    failed += [counted(len(alarms), "contradiction")] if alarms else []
+    if failed:
+        note(f"radii: partial: {', '.join(failed)}")
+    return PARTIAL if failed else 0
 
 
 def _writable(picture: Path) -> None:

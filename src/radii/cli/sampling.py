@@ -19,6 +19,20 @@ if TYPE_CHECKING:
     from radii.study.question import Question
 
 
+@dataclass(frozen=True)
+class Reaching:
+    """Reaches instead of radii: of which property, and which sentences are asked for."""
+
+    property: str
+    gamma: float | None
+    mean: bool
+    bounds: tuple[float, float] | None
+
+    def __post_init__(self) -> None:
+        if self.gamma is None and not self.mean:
+            raise InputError("--property: expected --gamma or --mean beside it, got neither: nothing would be said")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
     """What was asked for on the command line."""
@@ -41,16 +55,19 @@ class Sampling:
     verifier: str
     target: str | None
     store: str | None
+    reaching: Reaching | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
 
 def sample(asked: Sampling, sequential: bool, json: bool) -> int:
     """Plan, draw, measure, and print the sentence; 3 where a sequential run ended before it was narrow enough."""
     from radii import api
+    from radii.problem.property import measured
 
     net = model_of(asked.model, asked.options.get("seconds"))
     everything = api.load_dataset(asked.data, split=asked.split, root=asked.root, **asked.reading)
-    net.check_inputs(everything.x, everything.y)
+    needs = asked.reaching is None or measured(asked.reaching.property, "--property").needs_label
+    net.check_inputs(everything.x, everything.y if needs else None)
     for line in (*net.alarms, *everything.alarms):
         note(f"alarm: {line}")
     question = _question(net, asked)
@@ -63,6 +80,12 @@ def _question(net: Any, asked: Sampling) -> Question:
 
     if asked.search == "attack" and asked.verifier not in ("native", "attack"):
         raise InputError(f"--verifier: expected none with --search attack, got {asked.verifier!r}")
+    if asked.reaching is not None:
+        from radii.study.question import Question
+        from radii.study.settings import RadiusSettings
+
+        options = {**asked.options, "verifier": asked.verifier, "property": asked.reaching.property}
+        return Question.of(net, RadiusSettings.of(options, reach=asked.eps))
     options = {**asked.options, "verifier": "attack" if asked.search == "attack" else asked.verifier}
     if asked.search != "direct":
         options["grid"] = [asked.eps]
@@ -81,6 +104,8 @@ def plan_of(asked: Sampling, available: int) -> Plan:
 
     population = available if asked.finite else None
     method = asked.method or ("clopper-pearson" if asked.one else "dkw")
+    if asked.reaching is not None and asked.reaching.gamma is None:
+        method = "hoeffding"  # of the mean alone, as a share of the limits that no reach leaves
     plan = sample_size(asked.error, asked.confidence, method, share=asked.share, population=population)
     if plan.n > available:
         reach = dkw_half_width(available, asked.confidence)
@@ -96,16 +121,19 @@ def _fixed(asked: Sampling, question: Question, everything: Dataset, json: bool)
     from radii.store import open_store
     from radii.study.progress import shown
     from radii.study.sample import draw, evidence
-    from radii.study.stored import stored_radii
+    from radii.study.stored import stored_results
 
     count = asked.inputs or plan_of(asked, len(everything)).n
     drawn = _askable(draw(everything, count, asked.options["seed"]), asked.target)
     note(f"{len(drawn)} of {len(everything)} inputs of {everything.name} {everything.split}, drawn at random")
     with open_store(asked.store or ":memory:") as store:
         with stoppable() as ending, shown(None, len(drawn), question.classifier.name) as tell:
-            found = stored_radii(question, drawn.instances, store, tell)
+            found = stored_results(question, drawn.instances, store, tell)
         if ending.stopped:
             return _stopped(asked, question, drawn, store)
+    if asked.reaching is not None:
+        _reaches(asked, asked.reaching, question, drawn, found, len(everything), json)
+        return 0
     dist = gathered(drawn, found, question.classifier.name)
     promise = dist.guarantee(
         asked.confidence,
@@ -120,6 +148,36 @@ def _fixed(asked: Sampling, question: Question, everything: Dataset, json: bool)
     facts = {"n": promise.n, "low": low, "high": high, "population": promise.population}
     _tell(asked, question, drawn, {**facts, "evidence": promise.evidence, "sentence": told}, json)
     return 0
+
+
+def _reaches(
+    asked: Sampling,
+    wanted: Reaching,
+    question: Question,
+    drawn: Dataset,
+    found: Any,
+    available: int,
+    json: bool,
+) -> None:
+    """What reaches of a sample say of unseen inputs: the share within γ, and the mean D(ḡ)."""
+    from radii.report.gathering import gathered_reaches
+
+    of = question.settings.property, question.settings.norm
+    dist = gathered_reaches(drawn, found, of, question.classifier.name)
+    promise = dist.guarantee(asked.confidence, asked.among, available if asked.finite else None, wanted.bounds)
+    facts: dict[str, Any] = {"n": promise.n, "reach": dist.title, "population": promise.population}
+    told = []
+    if wanted.gamma is not None:
+        how = asked.method if asked.method not in (None, "dkw") else "clopper-pearson"
+        low, high = (
+            promise.at_one(wanted.gamma, str(how)) if asked.one else (float(v) for v in promise.at(wanted.gamma))
+        )
+        facts |= {"gamma": wanted.gamma, "low": low, "high": high}
+        told.append(promise.sentence(wanted.gamma, whole_curve=not asked.one, method=str(how)))
+    if wanted.mean:
+        facts["mean_low"], facts["mean_high"] = promise.mean()
+        told.append(promise.mean_sentence())
+    _tell(asked, question, drawn, {**facts, "sentence": " ".join(told)}, json)
 
 
 def _sequential(asked: Sampling, question: Question, everything: Dataset, json: bool) -> int:
@@ -159,9 +217,10 @@ def _stopped(asked: Sampling, question: Question, drawn: Dataset, store: Store) 
     from radii.store import Selection
 
     keys = tuple(question.unit(instance).key for instance in drawn)
-    known = gather([store], Selection(key=keys)).series
+    content = gather([store], Selection(key=keys))
+    known: Any = content.series if asked.reaching is None else content.reaches
     done = len(known[0].dist) if known else 0
-    if known:
+    if known and asked.reaching is None:
         low, high = known[0].dist.robust_accuracy(asked.eps)
         typer.echo(
             f"{question.classifier.name}: of the {counted(done, 'input')} measured so far {low:.1%} are proven robust "

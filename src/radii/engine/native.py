@@ -193,6 +193,10 @@ class Native:
         if query.property.speaks_of != "classes":
             return properties.decide(classifier, query, budget, self._settings)
         clock = Clock()
+        if query.epsilon > 0 and self._other_attack() is None:
+            first = properties.first_witness(classifier, query, self._settings)
+            if first is not None:
+                return Answer.broken(first, cpu_seconds=clock.cpu, wall_seconds=clock.wall)
         state = self._attack(classifier, [query.instance], query.property, query.norm, budget)[0]
         witness = state if isinstance(state, Witness) else None
         if witness is not None and witness.distance <= query.epsilon:

@@ -4,12 +4,13 @@ With d_t = f_t − f_i the probability of class i is 1 / (1 + Σ exp d_t), so it
 
     p_i rises to c    Σ exp d_t ≤ B: a convex set. For any q in the simplex log Σ exp d_t ≥ Σ q_t d_t + H(q) (Jensen),
                       so Σ q_t d_t + H(q) > log B excludes it; several q make a conjunction: one row must hold.
-    p_i falls to c    Σ exp d_t ≥ B: its complement is convex. With a mean m = Σ π_t f_t of the other classes' logits
-                      and e_t = f_t − m, log Σ exp d_t = m − f_i + log Σ exp e_t. Outputs that move together leave
-                      the e_t as they are, so their ranges are much narrower than those of d. On a box l ≤ e ≤ u every
-                      exponential lies under its chord and the logarithm under its tangent at any S > 0, so
-                      m − f_i + log S − 1 + Σ chord_t(e_t) / S < log B excludes it; boxes that stay open are split,
-                      each half with its own end as one more row of the conjunction.
+    p_i falls to c    Σ exp d_t ≥ B: its complement is convex. With e_t = f_t − m for some m it is
+                      m − f_i + log Σ exp e_t ≥ log B. On a box l ≤ e ≤ u every exponential lies under its chord and
+                      the logarithm under its tangent at any S > 0, so m − f_i + log S − 1 + Σ chord_t(e_t) / S < log B
+                      excludes it; boxes that stay open are split, each half with its own end as one more row of the
+                      conjunction. In small balls m is a mean Σ π_t f_t of the other classes' logits: outputs that move
+                      together leave the e_t as they are. In wide ones m is the largest of them, one case for each
+                      class k that may be: there e_t ≤ 0 are further rows, and no exponential is above 1.
 
 Exact in the limit of many q and small boxes.
 """
@@ -31,6 +32,7 @@ from radii.bounds.intermediate_curves import Relaxed
 from radii.engine.maxima import searchable
 from radii.engine.output_rows import OutputRows, lowered_outputs
 from radii.engine.reach import ReachSearch
+from radii.engine.tuning import Probabilities
 from radii.problem.spec import Clause
 
 Vector = NDArray[np.float64]
@@ -48,21 +50,37 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Mean:
-    """A weighted mean m of the logits of all classes but i."""
+class Frame:
+    """What the logits of all classes but i are measured from: a mean m of them, or the largest."""
 
-    i: int
     rows: Vector  # f_t − m of every class t but i
     lead: Vector  # m − f_i
-    usual: Vector  # f_t − m at the witness
+    usual: Vector  # f_t − m at the witness, moved into the box
+    box: Box
 
     @staticmethod
-    def at(logits: Vector, i: int) -> Mean:
-        """The mean with the weights that the softmax has there: it moves as the logarithm of their sum does."""
-        classes = len(logits)
+    def mean(i: int, logits: Vector, spread: Callable[[Vector], tuple[Vector, Vector]]) -> Frame:
+        """A mean with the weights that the softmax has there: it moves as the logarithm of their sum does."""
+        unit = np.eye(len(logits))
         weights = np.insert(_weights(np.delete(logits, i)), i, 0.0)
-        rows = np.delete(np.eye(classes) - weights, i, axis=0)
-        return Mean(i, rows, weights - np.eye(classes)[i], rows @ logits)
+        rows = np.delete(unit - weights, i, axis=0)
+        low, high = spread(rows)
+        return Frame(rows, weights - unit[i], np.clip(rows @ logits, low, high), Box(low, high))
+
+    @staticmethod
+    def top(i: int, k: int, logits: Vector, ends: tuple[Vector, Vector]) -> Frame:
+        """The case that class k is the largest, with proven ends of f_t − f_k for every class t but k."""
+        low, high = (np.delete(np.insert(end, k, 0.0), i) for end in ends)
+        unit = np.eye(len(logits))
+        rows = np.delete(unit - unit[k], i, axis=0)
+        box = Box(low, np.minimum(high, 0.0), tuple(np.flatnonzero(high > 0).tolist()))
+        return Frame(rows, unit[k] - unit[i], np.clip(rows @ logits, low, box.high), box)
+
+    @property
+    def loss(self) -> float:
+        """What chords over the whole box add to the logarithm of the sum at the witness."""
+        slope, offset = _chord(self.box.low, self.box.high)
+        return math.log(float((slope * self.usual + offset).sum()) / float(np.exp(self.usual).sum()))
 
 
 @dataclass(eq=False)
@@ -108,8 +126,7 @@ class ProbabilitySearch(ReachSearch):
         self._asked: Clause | None = None
         self._met: Vector | None = None  # outputs that meet the clause asked last
         self._differences: dict[int, tuple[Vector, Vector]] = {}
-        self._means: dict[int, Mean] = {}
-        self._spans: dict[int, tuple[Vector, Vector]] = {}
+        self._chosen: dict[int, list[Frame]] = {}
 
     def _prove(self, threshold: float, share: float) -> bool:
         """Whether no probability reaches its end of the threshold, one class and direction after the other."""
@@ -148,50 +165,54 @@ class ProbabilitySearch(ReachSearch):
         return mixes
 
     def _fall(self, i: int, total: float, threshold: float, until: float) -> bool:
-        if np.exp(self._ends(i)[1]).sum() * (1.0 + SLACK) < total:
+        highest = np.insert(self._ends(i)[1], i, -np.inf)
+        if np.exp(highest).sum() * (1.0 + SLACK) < total:
             return True
-        mean = self._mean(i)
-        boxes, cut, rule = [Box(*self._deviations(mean))], 0, self.tuning.probabilities
+        return all(self._case(frame, total, threshold, until) for frame in self._frames(i, highest))
+
+    def _frames(self, i: int, highest: Vector) -> list[Frame]:
+        """The mean alone, or one case for every class that may be the largest: what loses less at the witness."""
+        if i not in self._chosen:
+            point = self.instance.x if self.best is None else self.best.point
+            logits = self.classifier.logits(torch.from_numpy(point[None])).detach().double().numpy()[0]
+            mean = Frame.mean(i, logits, self._spread)
+            order = [int(k) for k in np.argsort(-highest) if k != i]
+            tops = [Frame.top(i, k, logits, self._ends(k)) for k in order]
+            tops = [top for top in tops if not (top.box.low > 0).any()]  # another class is always larger
+            first = max(tops, key=lambda top: float(top.lead @ logits))
+            self._chosen[i] = [mean] if mean.loss <= first.loss else tops
+        return self._chosen[i]
+
+    def _case(self, frame: Frame, total: float, threshold: float, until: float) -> bool:
+        """Whether p_i does not fall so low in the box of a frame."""
+        boxes, cut, rule = [frame.box], 0, self.tuning.probabilities
         while boxes:
             box = boxes.pop()
             left = until - self.meter.share
             if left <= 0 or self.meter.over is not None:
                 return False
-            if self._clause(self._chords(mean, box, total), threshold, rule.box_share * left):
+            if self._clause(self._chords(frame, box, total), threshold, rule.box_share * left):
                 continue
-            if cut >= rule.splits or self.witnessed >= threshold:
+            halves = _halves(box, None if self._met is None else frame.rows @ self._met, rule)
+            if cut >= rule.splits or self.witnessed >= threshold or not halves:
                 return False
             cut += 1
-            boxes += _halves(box, None if self._met is None else mean.rows @ self._met, rule.edge)
+            boxes += halves
         return True
 
-    def _mean(self, i: int) -> Mean:
-        """The mean of the other logits that the best witness suggests, and where it has them."""
-        if i not in self._means:
-            point = self.instance.x if self.best is None else self.best.point
-            logits = self.classifier.logits(torch.from_numpy(point[None])).detach().double().numpy()[0]
-            self._means[i] = Mean.at(logits, i)
-        return self._means[i]
-
-    def _deviations(self, mean: Mean) -> tuple[Vector, Vector]:
-        """Proven ends of f_t − m in the ball."""
-        if mean.i not in self._spans:
-            self._spans[mean.i] = self._spread(mean.rows)
-        return self._spans[mean.i]
-
-    def _chords(self, mean: Mean, box: Box, total: float) -> Clause:
+    def _chords(self, frame: Frame, box: Box, total: float) -> Clause:
         """What an input of the box must meet for p_i to fall so low: the bound reaches log B, and the set ends."""
         slope, offset = _chord(box.low, box.high)
-        at = float(slope @ np.clip(mean.usual, box.low, box.high) + offset.sum())
+        at = float(slope @ np.clip(frame.usual, box.low, box.high) + offset.sum())
         size = (np.abs(slope) @ np.maximum(np.abs(box.low), np.abs(box.high)) + offset.sum()) / at
         bound = offset.sum() / at + math.log(at) - 1.0 - math.log(total)
-        rows = [-(slope @ mean.rows) / at - mean.lead]
+        rows = [-(slope @ frame.rows) / at - frame.lead]
         bounds = [bound + SLACK * (2.0 + size + abs(math.log(at)) + abs(math.log(total)))]
         for t in box.below:
-            rows.append(mean.rows[t])
+            rows.append(frame.rows[t])
             bounds.append(box.high[t])
         for t in box.above:
-            rows.append(-mean.rows[t])
+            rows.append(-frame.rows[t])
             bounds.append(-box.low[t])
         return Clause(np.stack(rows), np.array(bounds))
 
@@ -249,14 +270,23 @@ def _chord(low: Vector, high: Vector) -> tuple[Vector, Vector]:
     return slope, np.maximum(down - slope * low, up - slope * high) + SLACK * (up + np.abs(slope * high))
 
 
-def _halves(box: Box, met: Vector | None, edge: float) -> list[Box]:
-    """The box cut along the difference that loses most by its chord: where an input met the bound, else in general."""
+def _halves(box: Box, met: Vector | None, rule: Probabilities) -> list[Box]:
+    """The box cut along the difference that loses most by its chord: where an input met the bound, else in general.
+
+    The cut is where the input is, or above it where exponentials no longer count: one half then has no loss at the
+    input, and the other holds only inputs where this class counts. Empty where no chord loses anything.
+    """
     slope, offset = _chord(box.low, box.high)
     middle = np.clip(np.log(np.maximum(slope, 1e-300)), box.low, box.high)  # where a chord is farthest off
-    at = middle if met is None else np.clip(met, *(edge * end + (1.0 - edge) * middle for end in (box.low, box.high)))
-    t = int(np.argmax(slope * at + offset - np.exp(at)))
+    at = middle if met is None else np.clip(met, box.low, box.high)
+    sizes = np.exp(at)
+    t = int(np.argmax(slope * at + offset - sizes))
+    if slope[t] * at[t] + offset[t] - sizes[t] <= rule.exact * sizes.sum():
+        return []
+    least, most = (rule.edge * float(end[t]) + (1.0 - rule.edge) * float(middle[t]) for end in (box.low, box.high))
+    cut = min(max(float(at[t]), math.log(rule.small * float(sizes.sum())), least), most)
     high, low = box.high.copy(), box.low.copy()
-    high[t] = low[t] = at[t]
+    high[t] = low[t] = cut
     lower = Box(box.low, high, tuple(sorted({*box.below, t})), box.above)
     upper = Box(low, box.high, box.below, tuple(sorted({*box.above, t})))
     return [lower, upper]

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from radii._memory import out_of_memory
-from radii.decide import Budget, Clock, replay
+from radii.attacks.reach import Ascent, largest
+from radii.decide import Budget, Clock, replay, values_of
 from radii.engine.budget import Meter
 from radii.engine.lipschitz import SlopeSearch
 from radii.engine.maxima import searchable
@@ -22,6 +23,7 @@ from radii.engine.output_rows import spec_rows
 from radii.engine.property_search import PropertySearch
 from radii.engine.radius_search import RadiusSearch
 from radii.engine.tuning import DEFAULT, Tuning
+from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.problem import Answer, Instance, Norm, Proof, Property, Query, Radius, Reach, Reason, Tolerance, Witness
 from radii.problem.radius import Cost
@@ -111,7 +113,9 @@ def decide(classifier: Classifier, query: Query, budget: Budget, settings: Setti
         witness = replay(classifier, query, query.instance.x)
         if witness is not None:
             return Answer.broken(witness, cpu_seconds=clock.cpu, wall_seconds=clock.wall)
-    found.attack()
+    found.best = first_witness(classifier, query, settings) if query.epsilon > 0 else None
+    if found.best is None:
+        found.attack()
     meter = Meter(budget, clock.cpu, settings.tuning.memory)
     proven, stopped = False, None
     if found.best is None or found.best.distance > query.epsilon:
@@ -128,6 +132,20 @@ def decide(classifier: Classifier, query: Query, budget: Budget, settings: Setti
     if proven:
         return Answer.robust(settings.proof, **cost)
     return Answer.unknown(stopped or Reason.INCOMPLETE, "neither proven nor broken", **cost)
+
+
+def first_witness(classifier: Classifier, query: Query, settings: Settings) -> Witness | None:
+    """What a few steps of projected gradients break in the ball: most of the balls that are broken at all."""
+    instance, asked = query.instance, query.property
+    of = "probabilities" if asked.speaks_of == "probabilities" else "outputs"
+    center = values_of(classifier, of, classifier.reference(instance.x[None])[0])
+    try:
+        quantity = asked.quantity(classifier.classes, instance.label, center)
+    except InputError:  # rows in clauses, or a property of one's own: the search attacks what breaks it
+        return None
+    ascent = Ascent(settings.tuning.attacking.first_steps, restarts=1)
+    found = largest(classifier, instance.x, quantity, query.norm, query.epsilon, ascent=ascent, seed=settings.seed)
+    return None if found is None else replay(classifier, query, found.point)
 
 
 def reach(

@@ -20,6 +20,7 @@ from radii.engine.tuning import DEFAULT, Tuning
 from radii.errors import InputError
 from radii.models.classifier import Classifier
 from radii.problem import Instance, Norm, OutputSpec, Property, Query, Witness
+from radii.problem.quantity import Quantity
 
 RESOLUTION = 2.0**-20  # of the outputs: eight roundings of float32
 
@@ -107,8 +108,7 @@ class PropertySearch:
         kind = SlopeSearch if quantity.per_distance else ReachSearch
         if quantity.of == "probabilities":
             kind = ProbabilitySearch
-        size = 1.0 if quantity.of == "probabilities" else float(np.abs(self.outputs).max())
-        resolution = RESOLUTION * max(size, 1e-30) / (epsilon if quantity.per_distance else 1.0)
+        resolution = self._resolution(quantity) / (epsilon if quantity.per_distance else 1.0)
         return kind(
             self.classifier,
             self.instance,
@@ -122,6 +122,17 @@ class PropertySearch:
             resolution=resolution,
             tuning=self.tuning,
         )
+
+    def _resolution(self, quantity: Quantity) -> float:
+        """What outputs cannot tell apart: eight of their roundings, or twice what they are off at the input itself."""
+        if quantity.of == "probabilities":
+            return RESOLUTION
+        found = RESOLUTION * max(float(np.abs(self.outputs).max()), 1e-30)
+        if self.classifier.graph.logits is self.classifier.graph:  # small sums of large terms are off by more
+            with torch.no_grad():
+                real = self.classifier.logits(torch.from_numpy(self.instance.x[None].astype(np.float64))).numpy()[0]
+            found = max(found, 2.0 * float(np.abs(real - self.outputs).max()))
+        return found
 
 
 def whole_domain(classifier: Classifier, instance: Instance, norm: Norm) -> float:

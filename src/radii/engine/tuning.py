@@ -24,6 +24,7 @@ class Attacking:
     share: float = 0.35  # of the budget that the attack before the search may be predicted to take
     unsure: float = 1.3  # times what its gradients alone are predicted to take: measured ratios are 0.8 to 1.5
     probed: int = 64  # gradients taken at once to tell their price: more of them are not cheaper each
+    first_steps: int = 6  # of projected gradients that a ball gets before its nearest violation is looked for
     refined: int = 24  # points of a search from which gradient steps start, when they do
     evidence_seconds: float = 8.0  # CPU seconds that making evidence may take beyond the budget …
     evidence_share: float = 0.2  # … and this part of the budget on top
@@ -252,7 +253,9 @@ class Shells:
 class Probabilities:
     """Boxes of logit differences, for thresholds that a probability must not fall to."""
 
-    splits: int = 24  # of the boxes of one threshold, at most
+    splits: int = 4096  # of the boxes of one threshold, at most: the budget ends it long before
+    small: float = 0.1  # of the sum of exponentials: one below this hardly counts
+    exact: float = 1e-9  # the same: chords that lose less are not worth a split
     edge: float = 0.8  # of the way from the middle to an end of a box: no cut is farther out
     box_share: float = 0.34  # of what is left, for one box before it is split
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +19,8 @@ from radii.errors import InputError
 from radii.problem.property import Property, made, register
 from radii.problem.quantity import Quantity, signed
 from radii.problem.spec import Clause, OutputSpec
+
+NORMS = ("linf", "l2", "l1")  # of outputs, each at most as large as the next
 
 
 @register
@@ -63,6 +66,9 @@ class Classification(Property):
         """The margin of the label over the targets, of which the least value counts."""
         rows = np.concatenate([-_difference(classes, label, target) for target in self.targets(classes, label)])
         return Quantity(rows, np.zeros(len(rows)), least=True)
+
+    def implies(self, other: Property, epsilon: float) -> bool:
+        return self == other or (self.target is None and isinstance(other, Classification))
 
     def asks(self, label: int) -> bool:
         return label != self.target
@@ -112,6 +118,12 @@ class StrongClassification(Property):
             "only above 1/2 does it imply classification"
         )
 
+    def implies(self, other: Property, epsilon: float) -> bool:
+        """The same with a smaller eta; classification too, where the label keeps more than half of the probability."""
+        if isinstance(other, StrongClassification):
+            return self.on == other.on and self.eta >= other.eta
+        return isinstance(other, Classification) and self.on == "probability" and self.eta > 0.5
+
     @property
     def quantity_name(self) -> str:
         return f"{self.on} of the label"
@@ -138,8 +150,14 @@ class Standard(Property):
     norm: str = "linf"
 
     def __post_init__(self) -> None:
-        choice(self.norm, "norm", ("linf", "l2", "l1"))
+        choice(self.norm, "norm", NORMS)
         object.__setattr__(self, "delta", number(self.delta, "delta", low=0.0, strict=True))
+
+    def implies(self, other: Property, epsilon: float) -> bool:
+        """The same with a larger delta, also in a norm that is never larger: L∞ ≤ L2 ≤ L1."""
+        if not isinstance(other, Standard):
+            return False
+        return NORMS.index(other.norm) <= NORMS.index(self.norm) and self.delta <= other.delta
 
     @property
     def quantity_name(self) -> str:
@@ -170,6 +188,13 @@ class Lipschitz(Property):
     def __post_init__(self) -> None:
         object.__setattr__(self, "constant", number(self.constant, "constant", low=0.0, strict=True))
 
+    def implies(self, other: Property, epsilon: float) -> bool:
+        """The same with a larger constant; standard robustness with a delta of ε times the constant or more."""
+        if isinstance(other, Lipschitz):
+            return self.constant <= other.constant
+        moved = Fraction(epsilon) * Fraction(self.constant)  # over the reals: a product of floats may round down
+        return isinstance(other, Standard) and other.norm == "linf" and moved <= Fraction(other.delta)
+
     @property
     def quantity_name(self) -> str:
         return "slope"
@@ -199,6 +224,9 @@ class Probability(Property):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gamma", number(self.gamma, "gamma", low=0.0, high=1.0, strict=True))
+
+    def implies(self, other: Property, epsilon: float) -> bool:
+        return isinstance(other, Probability) and self.gamma <= other.gamma
 
     @property
     def quantity_name(self) -> str:

@@ -78,6 +78,10 @@ class Property(ABC):
         """What the property does not mean although people may read it so; empty where there is nothing to say."""
         return ""
 
+    def implies(self, other: Property, epsilon: float) -> bool:
+        """Whether a ball of size ε that keeps this property keeps the other one too; False where that is not known."""
+        return self == other
+
     def asks(self, label: int) -> bool:
         """Whether there is something to ask of inputs with that label; a study leaves the others out."""
         return True

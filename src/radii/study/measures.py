@@ -4,8 +4,8 @@ satisfaction  the share of inputs whose whole ball keeps the property: [proven, 
 security      the share of inputs on which projected gradient ascent on the property's own quantity finds no violation
 accuracy      the share of points, drawn uniformly from the balls, that keep the property
 
-An input that an attack or a sample breaks is refuted by that witness, and the verifier is asked about the others only.
-So proven ≤ not refuted ≤ security, and no sample violates what is proven, by construction.
+The three are found apart from each other, so that each checks the others: an input that is proven and that an attack or
+a sample breaks is an alarm, counts as refuted and is named. So proven ≤ not refuted ≤ security holds in every table.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from numpy.typing import NDArray
 from radii.attacks.exact import pull_in
 from radii.attacks.pgd import Pgd
 from radii.attacks.reach import Ascent, largest
-from radii.decide import Budget, Clock, replay, values_of, violation
-from radii.engine.native import Native
+from radii.decide import Budget, Clock, Decider, replay, values_of, violation
 from radii.engine.prepare import working
 from radii.errors import InputError
 from radii.models.classifier import Classifier
-from radii.problem import Answer, Instance, Norm, Property, Query, Verdict
+from radii.problem import Instance, Norm, Property, Query, Verdict
 from radii.stats.confidence_intervals import share_interval
 from radii.verifiers.support import refuse_unsupported
 
@@ -59,6 +58,7 @@ class Outcome:
     attacked: bool  # the attack found a violation
     violations: int  # among the samples
     cpu_seconds: float
+    alarm: str = ""  # what was proven although a witness breaks it; the verdict is then BROKEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,13 @@ class Measures:
             groups.setdefault((one.property, one.label), []).append(one)
         return tuple(self._row(group, label) for (_, label), group in sorted(groups.items()))
 
+    @property
+    def alarms(self) -> tuple[str, ...]:
+        """Every input on which a proof and a witness cannot both be right."""
+        size = self.settings.epsilon
+        found = [one for one in self.outcomes if one.alarm]
+        return tuple(f"{self.classifier}, input {o.index}, {o.property}, ε = {size:g}: {o.alarm}" for o in found)
+
     def to_frame(self, *, by_class: bool = False) -> pd.DataFrame:
         """The rows as a table."""
         import pandas as pd
@@ -149,45 +156,72 @@ def take_measures(
     instances: Sequence[Instance],
     properties: Sequence[Property],
     settings: Settings,
-    progress: Told | None = None,
-    below: Sequence[Outcome] = (),
+    progress: Told | None,
+    below: Measures | None,
+    prover: Decider,
 ) -> Iterator[Outcome]:
     """The outcome of every input and property; what cannot be asked is refused before the first.
 
-    `below` are outcomes for a smaller ε, of the same norm: what is broken in a ball is broken in every larger one.
+    `below` are the measures for a smaller ε: what is broken in a ball is broken in every larger one.
+    `prover` gives the verdicts.
     """
-    native = Native(seed=settings.seed)
     asked = [(prop, one) for prop in properties for one in instances if prop.asks(one.label)]
     if not asked:
         raise InputError("measures: expected properties that ask about these inputs, got none; leave the target out")
     for prop in properties:
-        refuse_unsupported(native, classifier, prop, settings.norm, direct=False)
+        refuse_unsupported(prover, classifier, prop, settings.norm, direct=False)
     for prop, instance in asked:
         prop.check(classifier.classes, instance.label)
-    broken = {(one.property, one.index): one for one in below if one.verdict is Verdict.BROKEN}
+    smaller = () if below is None else below.within(classifier.name, settings)
+    broken = {(one.property, one.index): one for one in smaller if one.verdict is Verdict.BROKEN}
+    settled: dict[int, list[tuple[Property, Verdict]]] = {}
     with working(classifier):
         for done, (prop, instance) in enumerate(asked):
             # A target of a regression network is no class; only properties without a label are asked about it.
             named = instance if instance.label < classifier.classes else replace(instance, label=0)
             query = Query(named, settings.epsilon, prop, settings.norm)
-            known = broken.get((str(prop), instance.index))
-            yield replace(_outcome(classifier, query, native, settings, known), label=instance.label)
+            mine = settled.setdefault(instance.index, [])
+            inner = broken.get((str(prop), instance.index))
+            known = implied(query, mine) if inner is None else Verdict.BROKEN
+            attacked = True if inner is not None and inner.attacked else None
+            found = _outcome(classifier, query, prover, settings, known, attacked)
+            mine.append((prop, found.verdict))
+            yield replace(found, label=instance.label)
             if progress is not None:
                 progress(done + 1, len(asked))
 
 
+def implied(query: Query, settled: Sequence[tuple[Property, Verdict]]) -> Verdict | None:
+    """What the verdicts of other properties in the same ball say of this one."""
+    asked, size = query.property, query.epsilon
+    for other, verdict in settled:
+        if verdict is Verdict.ROBUST and other.implies(asked, size):
+            return Verdict.ROBUST
+        if verdict is Verdict.BROKEN and asked.implies(other, size):
+            return Verdict.BROKEN
+    return None
+
+
 def _outcome(
-    classifier: Classifier, query: Query, native: Native, settings: Settings, known: Outcome | None = None
+    classifier: Classifier,
+    query: Query,
+    prover: Decider,
+    settings: Settings,
+    known: Verdict | None,
+    attacked: bool | None,
 ) -> Outcome:
-    clock = Clock()
-    attacked = (known is not None and known.attacked) or is_broken(classifier, query, settings)
+    """One input and property: the verdict, the attack and the samples, held against each other."""
+    clock, alarm = Clock(), ""
+    if attacked is None:
+        attacked = is_broken(classifier, query, settings)
     violations = violated(classifier, query, settings)
-    verdict = Verdict.BROKEN
-    if known is None and not attacked and not violations:
-        answer: Answer = native.decide(classifier, [query], settings.budget)[0]
-        verdict = answer.verdict
+    verdict = known or prover.decide(classifier, [query], settings.budget)[0].verdict
+    if attacked or violations:
+        if verdict is Verdict.ROBUST:
+            alarm = f"proven, but {'the attack breaks it' if attacked else f'{violations} samples break it'}"
+        verdict = Verdict.BROKEN
     where = query.instance
-    return Outcome(str(query.property), where.index, where.label, verdict, attacked, violations, clock.cpu)
+    return Outcome(str(query.property), where.index, where.label, verdict, attacked, violations, clock.cpu, alarm)
 
 
 def is_broken(classifier: Classifier, query: Query, settings: Settings) -> bool:

@@ -27,6 +27,7 @@ from radii.problem import (
     Norm,
     Probability,
     Property,
+    Query,
     Radius,
     Reach,
     Rows,
@@ -34,6 +35,7 @@ from radii.problem import (
     StrongClassification,
 )
 from radii.problem.quantity import Quantity
+from radii.study.measures import drawn
 from radii.testing._build import Builder
 from radii.testing.exact import exact_breach
 
@@ -41,6 +43,8 @@ KINDS = ("relu", "leaky", "clip", "maxpool", "residual")
 COMBINATIONS = tuple((norm, bounded) for norm in ("linf", "l2", "l1") for bounded in (True, False))
 SIDES = {1: 4001, 2: 121, 3: 31, 4: 15}  # points of the grid per input
 EPSILON, TOLERANCE, NEAR = 0.2, 0.02, 2e-3
+POINTS = 64  # random inputs of every proven ball
+NEAREST = 1e-6  # what the programs of the exact cells may be off, as a distance
 LOSS = 2e-5  # what float32 outputs and the exact cells' programs may be off, relative
 
 Vector = NDArray[np.float64]
@@ -54,7 +58,7 @@ class Finding:
     question: str
     true: bool
     closed: bool
-    points: int  # inputs of proven balls that were looked at
+    points: int  # random inputs of the proven ball that were looked at
     detail: str
 
 
@@ -178,11 +182,18 @@ def _radius(
     nearest = seen.nearest(threshold + seen.slack(threshold))
     true, truth = lower <= nearest, nearest
     if asked.speaks_of in ("classes", "outputs") and np.isinf(seen.quantity.order):
-        truth = _exact(net, instance, norm, seen.quantity, threshold)
-        slack = LOSS * (1.0 + threshold) + 1e-6
-        true = true and lower <= truth + slack
-        true = true and (found.upper is None or found.status == "misclassified" or found.upper >= truth - slack)
-    inside = int((seen.far <= lower).sum())
+        # A threshold that the outputs just touch, as where a Clip is flat, is reached or not by rounding alone.
+        slack = seen.slack(threshold)
+        before, truth = (_exact(net, instance, norm, seen.quantity, threshold + sign * slack) for sign in (-1, 1))
+        true = true and lower <= truth + NEAREST
+        true = true and (found.upper is None or found.status == "misclassified" or found.upper >= before - NEAREST)
+    if lower > 0:  # random inputs of the proven ball, beside those of the grid
+        size = Query(instance, lower, asked, norm)
+        points = drawn(net, size, POINTS, np.random.default_rng(instance.index))
+        far = np.linalg.norm(points.astype(np.float64) - instance.x.reshape(-1), ord=norm.order, axis=1)
+        there = Seen.of(net, instance, asked, points, far)
+        true = true and there.nearest(threshold + seen.slack(threshold)) == math.inf
+    inside = POINTS if lower > 0 else 0
     closed = found.status in ("closed", "robust", "misclassified") or lower >= EPSILON
     detail = f"[{found.lower}, {found.upper}] {found.status}, brute force {nearest:.6g}, exact {truth:.6g}"
     return Finding(net.name, f"radius of {where}", true, closed, inside, detail)
