@@ -24,7 +24,9 @@ def read_csv(path: Path) -> list[dict[str, str]]:
 
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Rows, each with the keys of the first, as a CSV file that is complete or not there."""
+    """Rows with the keys of the first, as a CSV file that is complete or not there; no rows leave it as it was."""
+    if not rows:
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
     with part.open("w", encoding="utf-8", newline="") as file:

@@ -20,7 +20,7 @@ KEPT = [paper for paper in PAPERS if (STUDIES / paper / "results" / "runs.csv").
 SHOWN = {
     "000": ("## Fairness and risk", "000-figure-1"),
     "001": ("## Are radii log-normal?", "001-figure-6-train"),
-    "002": ("## Convergence of the guarantee", "002-cloud-fully-connected"),
+    "002": ("## Convergence of the guarantee", "002-cloud-mnist5k-grid"),
     "003": ("## Simple attackers", ""),
     "004": ("## Ways of training", "004-security-gtsrb-sr"),
 }
@@ -78,12 +78,12 @@ def test_a_kept_page_says_what_the_kept_rows_say(paper: str, tmp_path: Path) -> 
 def test_a_claim_that_does_not_hold_ends_a_study_with_1(tmp_path: Path) -> None:
     """A row of the convergence study that says the impossible: the network that outruns its own limits."""
     head = "step,done,planned,cpu_seconds,budget,version,date,command\n"
-    (tmp_path / "runs.csv").write_text(head + "fully-connected,4,4,1,-,x,2026-01-01,y\n", encoding="utf-8")
+    (tmp_path / "runs.csv").write_text(head + "mnist5k-grid,4,4,1,-,x,2026-01-01,y\n", encoding="utf-8")
     names = ("architecture.name", "optimiser.learning_rate", "epochs", "accuracy", "proven", "not_broken", "robust_low",
              "robust_high", "witnessed", "bound", "change_low", "change_high", "inputs", "cpu_seconds")  # fmt: skip
     good = [0.5, 0.6, 0.3, 0.8, 0.1, 0.2, 0.05, 0.3, 8, 1]
     lines = [",".join(["dense:10x1", "0.01", "3", str(0.9 + k / 100), *map(str, good)]) for k in range(4)]
-    table = tmp_path / "fully-connected.csv"
+    table = tmp_path / "mnist5k-grid.csv"
     table.write_text("\n".join([",".join(names), *lines]) + "\n", encoding="utf-8")
     assert run("002", "--page", "--folder", str(tmp_path)).returncode == 0
     lines[2] = lines[2].replace(",0.5,0.6,", ",0.9,0.95,")
