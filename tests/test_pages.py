@@ -35,6 +35,15 @@ def test_files_and_links_that_a_page_names_exist(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
+def test_tests_that_the_page_on_trust_names_exist() -> None:
+    text = (HOME / "docs" / "trust.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(tests/[\w/]+\.py)`((?: `test_\w+`)+)", text)
+    assert len(named) > 20
+    for file, names in named:
+        code = (HOME / file).read_text(encoding="utf-8")
+        assert {name for name in re.findall(r"test_\w+", names) if f"def {name}(" not in code} == set(), file
+
+
 def test_every_benchmark_is_listed() -> None:
     text = (HOME / "benchmarks" / "README.md").read_text(encoding="utf-8")
     assert {file.name for file in (HOME / "benchmarks").glob("*.py")} == set(re.findall(r"`(\w+\.py)`", text))

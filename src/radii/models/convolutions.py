@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -12,11 +13,12 @@ from radii.models.operators import Affine, Operator, Shape, Weighted, padded
 
 
 @dataclass(frozen=True, eq=False)
-class _Convolution(Weighted):
+class _Convolution(Weighted, ABC):
     """What a convolution and its transpose share: the bias is added by the convolution itself."""
 
+    @abstractmethod
     def _run(self, value: Tensor, bias: Tensor | None) -> Tensor:
-        raise NotImplementedError
+        """The windows' sums, with a bias or without."""
 
     def linear(self, *x: Tensor) -> Tensor:
         return self._run(x[0], None)
