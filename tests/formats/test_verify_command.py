@@ -178,6 +178,16 @@ def test_the_clock_stops_a_solver_that_does_not_look_at_it() -> None:
     assert (done.returncode, done.stdout) == (0, "timed-out\n")
 
 
+def test_a_module_that_is_still_being_loaded_does_not_keep_it_from_ending() -> None:
+    code = (
+        "import sys, time, types\nfrom radii.cli.deadline import Deadline\n"
+        "sys.modules['radii.verifiers.process'] = types.ModuleType('radii.verifiers.process')\n"
+        "with Deadline(0.1).guard():\n    time.sleep(60)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=50)
+    assert (done.returncode, done.stdout) == (0, "timed-out\n")
+
+
 def test_only_what_a_query_needs_is_loaded(tmp_path: Path, model: Path) -> None:
     """The seconds of a solver count from its start, and statistics, stores and pictures take one or two of them."""
     query = SpecQuery(np.zeros(2), np.zeros(2), OutputSpec((Clause(np.zeros((1, 3)), np.zeros(1)),)))

@@ -60,7 +60,8 @@ class Deadline:
                 sys.stdout.write("timed-out\n")
                 sys.stdout.flush()
                 # The solver's thread cannot be stopped from here, so the process is, with what it runs.
-                children = sys.modules.get("radii.verifiers.process")
-                if children is not None:
-                    children.end_all()
-                os._exit(0)
+                try:
+                    # Absent while the module is being loaded; then it has started nothing.
+                    getattr(sys.modules.get("radii.verifiers.process"), "end_all", lambda: None)()
+                finally:
+                    os._exit(0)
