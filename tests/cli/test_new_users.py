@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from tests.cli.command import refused_here
 from radii.cli.main import run
 from radii.errors import InputError
 from radii.search import Grid
+from radii.study.question import Question
 
 NET = "zoo:mnist5k-standard"
 
@@ -60,6 +62,30 @@ def test_a_data_option_without_a_value_is_refused(text: str, capfd: pytest.Captu
     assert "expected NAME=VALUE such as scale=255" in refused_here(
         capfd, "radius", NET, "--data", "x", "--option", text
     )
+
+
+def test_radius_without_a_store_says_the_same_and_prints_what_is_done_after_ctrl_c(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["radius", NET, "--data", "mnist5k", "--index", "0:3", "--seconds", "5"]
+    assert run(words) == 0
+    plain = [line.split()[:-1] for line in capfd.readouterr().out.splitlines()]  # without the CPU seconds
+    assert run([*words, "--store", str(tmp_path / "r.db")]) == 0
+    assert [line.split()[:-1] for line in capfd.readouterr().out.splitlines()] == plain
+    whole = Question.radii
+
+    def stopped(self: Question, instances: Any, ended: Any, heard: Any = None) -> Any:
+        def one(place: int, radius: Any) -> None:
+            ended(place, radius)
+            raise KeyboardInterrupt
+
+        return whole(self, instances, one, heard)
+
+    monkeypatch.setattr(Question, "radii", stopped)
+    assert run(words) == 3
+    said = capfd.readouterr()
+    assert [line.split()[:-1] for line in said.out.splitlines()] == plain[:3]
+    assert "stopped, 1 of 3 inputs done; --store FILE would keep them" in said.err
 
 
 def test_semicolons_between_columns_are_suspected(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
