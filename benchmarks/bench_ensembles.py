@@ -45,6 +45,7 @@ def main() -> int:
     parser.add_argument("what", choices=("large", "ten", "mixes", "random"))
     parser.add_argument("--images", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=5.0, help="CPU seconds per radius")
+    parser.add_argument("--width", type=float, default=BAND / 2, help="stop once the mean band is so narrow")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--count", type=int, default=200, help="random games")
     parser.add_argument("--data", type=Path, default=DATA)
@@ -77,7 +78,7 @@ def play(name: str, nets: list[Classifier], data: Any, options: argparse.Namespa
         data,
         limit=LIMIT,
         seconds=options.seconds,
-        width=BAND / 2,
+        width=options.width,
         store=FOLDER / f"{name}.db",
         workers=options.workers,
         progress=tell,

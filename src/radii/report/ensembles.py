@@ -158,8 +158,10 @@ def mix_bars(game: Game, top: float, axes: Axes) -> Axes:
         colour, hatch = PALETTE[place % len(PALETTE)], ("", "//", "..")[place // len(PALETTE) % 3]
         axes.bar(sizes, row, 0.86 * width, base, color=colour, hatch=hatch, label=plain(name), edgecolor="white")
         base += row
-    axes.set_ylim(0.0, 1.0)
-    legend(axes, loc="lower left", ncols=2)
+    lines = -(-len(game.names) // 3)
+    axes.set_ylim(0.0, 1.05 + 0.17 * lines)  # names stand above the bars
+    axes.set_yticks(np.linspace(0.0, 1.0, 6))
+    legend(axes, loc="upper left", ncols=3)
     return tidy(axes, f"ε ({game.norm.name})", "the mix: probability", grid=None)
 
 
