@@ -221,7 +221,7 @@ class StudyFile(Part):
 def read_study(path: str | Path) -> StudyFile:
     """The study in a YAML file; what is wrong with it is said in one line with the file's name."""
     file = Path(path)
-    return parse_study(read_yaml(file, "a study file with name, classifiers and data"), str(file), file.stem)
+    return parse_study(read_yaml(file, "a study file with classifiers and data"), str(file), file.stem)
 
 
 def parse_study(body: Mapping[str, Any], where: str = "study", name: str = "study") -> StudyFile:
