@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -16,10 +17,10 @@ from hypothesis import strategies as st
 from tests.bounds.balls import dense_graph, exact_curves, least, region
 
 from radii.bounds.activations import ReluLines
-from radii.bounds.backward import backward
 from radii.bounds.intermediate import bound_root
 from radii.bounds.lowering import lower
 from radii.bounds.rounding import gamma, outward, proving
+from radii.bounds.tuning import Bounding
 from radii.decide import Budget
 from radii.engine import condensed as condense_module
 from radii.engine import matrices
@@ -66,10 +67,14 @@ def above(value: Fraction) -> float:
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
-def grown(layers, center: float, epsilon: float, larger: float = 1.0):
-    """The exact curves on the ball, the engine's root and condensed network there; by way of a ball so much larger."""
+def grown(layers, center: float, epsilon: float, larger: float = 1.0, coarse: bool = False):
+    """The exact curves on the ball, the engine's root and condensed network there; by way of a ball so much larger.
+
+    `coarse`: all hidden rows are bounded in float32.
+    """
     low, high = Fraction(center) - Fraction(epsilon), Fraction(center) + Fraction(epsilon)
-    root = bound_root(dense_graph(layers), region([center], larger * epsilon))
+    tuning = replace(Bounding(), heavy=-1) if coarse else Bounding()
+    root = bound_root(dense_graph(layers), region([center], larger * epsilon), tuning=tuning)
     if larger > 1.0:
         ball = bound_again(CondensedRoot(root, condense(root)), region([center], epsilon))
         return exact_curves(layers, low, high), ball.root, ball.net
@@ -77,12 +82,15 @@ def grown(layers, center: float, epsilon: float, larger: float = 1.0):
 
 
 @given(st.integers(0, 10**6), st.sampled_from([(1, 4, 2), (1, 4, 3, 2), (1, 3, 3, 3, 2)]), st.floats(1e-9, 1.0))
-@pytest.mark.parametrize(("larger", "basis"), [(1.0, None), *((2.0, basis) for basis in BASES)])
+@pytest.mark.parametrize(
+    ("larger", "basis", "coarse"),
+    [(1.0, None, False), *((2.0, basis, False) for basis in BASES), (1.0, None, True), (2.0, None, True)],
+)
 @settings(max_examples=40)
-def test_no_bound_is_above_the_exact_minimum(larger, basis, seed, widths, epsilon):
+def test_no_bound_is_above_the_exact_minimum(larger, basis, coarse, seed, widths, epsilon):
     layers = nasty(seed, widths)
     with in_factors(basis):
-        curves, root, _ = grown(layers, 0.5, epsilon, larger)
+        curves, root, _ = grown(layers, 0.5, epsilon, larger, coarse)
     unit = np.eye(max(widths))
     for curve, lines in zip(curves, root.lines.values()):
         for j in range(lines.low.shape[1]):
@@ -98,16 +106,16 @@ def test_no_bound_is_above_the_exact_minimum(larger, basis, seed, widths, epsilo
 
 @given(st.integers(0, 10**6), st.sampled_from([(1, 4, 2), (1, 4, 3, 2)]), st.floats(1e-6, 1.0))
 @pytest.mark.parametrize("larger", [1.0, 2.0])
-@pytest.mark.parametrize("basis", BASES)
+@pytest.mark.parametrize(("basis", "coarse"), [*((basis, False) for basis in BASES), (None, True)])
 @settings(max_examples=40)
-def test_a_tree_never_closes_on_a_tie(basis, larger, seed, widths, epsilon):
+def test_a_tree_never_closes_on_a_tie(basis, coarse, larger, seed, widths, epsilon):
     """The objective is shifted so that its exact minimum is 0 or a hair below: whatever the rounding, it stays open."""
     with in_factors(basis):
-        _never_closes(nasty(seed, widths), epsilon, larger)
+        _never_closes(nasty(seed, widths), epsilon, larger, coarse)
 
 
-def _never_closes(layers, epsilon: float, larger: float) -> None:
-    curves, root, net = grown(layers, 0.5, epsilon, larger)
+def _never_closes(layers, epsilon: float, larger: float, coarse: bool) -> None:
+    curves, root, net = grown(layers, 0.5, epsilon, larger, coarse)
     rows = torch.tensor([[1.0, -1.0]], dtype=torch.float64)
     truth = least(curves[-1], rows[0].tolist())
     for share in (0.0, 1e-3):
@@ -230,9 +238,10 @@ def test_proofs_use_full_float32_whatever_the_process_allows():
         backend.fp32_precision = before
 
 
+@pytest.mark.parametrize("epsilon", [0.02, 1e-5])
 @pytest.mark.parametrize("seed", range(4))
-def test_float32_rows_through_convolutions_bound_the_float64_ones(seed):
-    """A pass in float32, its rounding charged, never claims more than the exact linear bound."""
+def test_float32_rows_through_convolutions_bound_the_float64_ones(seed, epsilon):
+    """A pass in float32, its rounding charged, never claims more than the exact linear bound, on any ball."""
     torch.manual_seed(seed)
     net = torch.nn.Sequential(
         torch.nn.Conv2d(2, 8, 3, stride=2, padding=1),
@@ -245,19 +254,40 @@ def test_float32_rows_through_convolutions_bound_the_float64_ones(seed):
     classifier = load_classifier(net, input_shape=(2, 8, 8))
     graph = lower(classifier.graph.logits).to(torch.float64)
     x = torch.rand(1, 128)
-    ball = region(x[0].numpy(), 0.02, "linf", (0.0, 1.0))
+    ball = region(x[0].numpy(), epsilon, "linf", (0.0, 1.0))
     with proving():
         root = bound_root(graph, ball)
-        rows = torch.eye(5, dtype=torch.float64)[None]
+        rows = torch.randn((1, 5, 5), dtype=torch.float64)
         exact = root.margins(rows)
-        lines = {k: v.to(torch.float32) for k, v in root.lines.items()}
-        last = len(graph.nodes) - 1
-        coarse = backward(graph.to(torch.float32), last, rows.float(), lines, root.magnitudes.to(torch.float32))
-        points = ball.center + (2 * torch.rand(200, 128) - 1).double() * 0.02
+        last, one = len(graph.nodes) - 1, torch.arange(1)
+        coarse = root.deviations.coarse(last, root.lines).backward(rows, one)
+        points = ball.center + (2 * torch.rand(200, 128) - 1).double() * epsilon
         points = points.clamp(0.0, 1.0)
-        values = graph(points.reshape(-1, 2, 8, 8))
-    claimed = points @ coarse.a[0].double().T + (coarse.c - coarse.error)[0].double()
+        values = graph(points.reshape(-1, 2, 8, 8)) @ rows[0].T
+    claimed = (points - ball.center) @ coarse.a[0].T + coarse.shifted()[0]
     assert bool((claimed <= values + 1e-12).all())
-    low = ball.lowest(coarse.a.double(), (coarse.c - coarse.error).double())
-    assert bool((low <= ball.lowest(exact.a, exact.shifted()) + 1e-4 * values.abs().max()).all())
-    assert bool((low >= ball.lowest(exact.a, exact.shifted()) - 1e-2 * values.abs().max()).all())
+    low, best = ball.shifted().lowest(coarse.a, coarse.shifted()), ball.lowest(exact.a, exact.shifted())
+    spread = values.amax(0) - values.amin(0)
+    assert bool((low <= best + 1e-4 * spread).all())
+    assert bool((low >= best - 1e-2 * spread).all())
+
+
+@given(
+    st.lists(st.tuples(st.floats(-2, 2), st.floats(0, 2), st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=6),
+    st.sampled_from([torch.float32, torch.float64]),
+)
+def test_lines_measured_from_a_reference_hold_at_every_end(drawn, dtype):
+    """relu(z) − relu(r) between its lines, in rational arithmetic, for any slopes and references near the interval."""
+    low, width, slope, share = (torch.tensor(part, dtype=torch.float64)[None] for part in zip(*drawn))
+    high = low + width
+    reference = low + share * width
+    lines = replace(ReluLines.of(low, high), slope_low=slope, slope_high=1.0 - slope).measured_from(reference, dtype)
+    assert lines.base is not None
+    for j in range(low.shape[1]):
+        r = Fraction(float(reference[0, j]))
+        kink = [0.0] if float(low[0, j]) < 0 < float(high[0, j]) else []
+        for z in (Fraction(float(low[0, j])), Fraction(float(high[0, j])), *map(Fraction, kink)):
+            value = max(z, Fraction(0)) - max(r, Fraction(0))
+            under = Fraction(float(lines.slope_low[0, j])) * (z - r) + Fraction(float(lines.base[0, j]))
+            over = Fraction(float(lines.slope_high[0, j])) * (z - r) + Fraction(float(lines.offset[0, j]))
+            assert under <= value <= over

@@ -120,7 +120,8 @@ class ReluCurve(Curve):
 class ReluLines:
     """Lines of one ReLU layer: below by slope_low·z, above by slope_high·z + offset; all (batch, size).
 
-    Where the ReLU is stable both lines are the function itself.
+    Where the ReLU is stable both lines are the function itself. Measured from a reference r, relu(z) − relu(r) lies
+    above slope_low·(z − r) + base and below slope_high·(z − r) + offset.
     """
 
     low: Tensor
@@ -128,6 +129,7 @@ class ReluLines:
     slope_low: Tensor
     slope_high: Tensor
     offset: Tensor
+    base: Tensor | None = None
 
     @property
     def unstable(self) -> Tensor:
@@ -147,13 +149,27 @@ class ReluLines:
         offset = torch.where(unstable, lift.clamp_min(0.0), torch.zeros_like(lift))
         return ReluLines(low, high, torch.where(unstable, (high > -low).to(low.dtype), steep), steep, offset)
 
-    def to(self, dtype: torch.dtype) -> ReluLines:
-        """Lines for the same bounds in another precision."""
-        return self if self.low.dtype == dtype else ReluLines.of(*outward(self.low, self.high, dtype))
+    def measured_from(self, reference: Tensor, dtype: torch.dtype) -> ReluLines:
+        """Lines with the same slopes, rounded to a precision, measured from reference values in float64.
+
+        Their offsets are the least and the largest distance of the ReLU from the lines, met at the ends or at 0.
+        """
+        slopes = self.slope_low.to(dtype), self.slope_high.to(dtype)
+        given, distances = reference.clamp_min(0.0), []
+        for slope in slopes:
+            ends = [(z.clamp_min(0.0) - given) - slope.double() * (z - reference) for z in (self.low, self.high)]
+            kink = torch.where(self.unstable, slope.double() * reference - given, ends[0])
+            distances.append(torch.stack([*ends, kink]))
+        charge = 16 * U64 * torch.maximum((self.high - reference).abs(), (self.low - reference).abs()) + TINY
+        base, _ = outward(distances[0].amin(0) - charge, charge, dtype)
+        _, offset = outward(charge, distances[1].amax(0) + charge, dtype)
+        return ReluLines(self.low, self.high, *slopes, offset, base)
 
     def rows(self, index: Tensor) -> ReluLines:
         """The lines of these images of the batch."""
-        return ReluLines(*(getattr(self, f)[index] for f in ("low", "high", "slope_low", "slope_high", "offset")))
+        names = ("low", "high", "slope_low", "slope_high", "offset", "base")
+        parts = {name: part[index] for name in names if (part := getattr(self, name)) is not None}
+        return ReluLines(**parts)
 
 
 @dataclass(frozen=True, eq=False)

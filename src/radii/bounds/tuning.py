@@ -14,8 +14,8 @@ class Bounding:
 
     coefficients: int = 2**20  # of the rows of ReLU networks that are bounded at once: few enough for the caches
     curve_coefficients: int = 2**23  # the same for networks with curves: 64 MiB of float64
-    heavy: int = 2**23  # rows times convolution outputs on their way back, about a second of float64: more of them are
-    # bounded in float32 first
+    heavy: int = 2**20  # rows times convolution outputs on their way back, a tenth of a second of float64: more of them
+    # are bounded in float32
     cut_steps: int = 7  # of Kelley's method, which finds the multiplier of a cut
     cut_kernel: int = 2**16  # coefficients of rows under cuts, which torch bounds in a millisecond: with fewer the
     # compiled kernel is not loaded, which takes more than a second

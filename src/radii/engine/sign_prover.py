@@ -43,6 +43,7 @@ class SignProver(Prover):
         self.settling = state.tuning.settling
         self.balls: dict[float, Root | CondensedRoot] = {}  # the best bounds known, by radius
         self.outcome = Outcome(False)  # of the goal under way
+        self.pass_share = 0.0  # of the budget, what the last pass over the whole network took
         self.vain = 0.0  # share of the budget that went into bottlenecks from which nothing came
 
     def attempt(self, goal: Goal) -> Outcome:
@@ -53,9 +54,9 @@ class SignProver(Prover):
 
     def _attempt(self, radius: float, goal: Goal, limits: Limits) -> bool:
         """Whether a radius is proven by a plain tree or, if that does not close soon, after one pass."""
-        ball = self._ball(radius)
-        if self.state.over():
+        if self._vague(self._bounds(radius)) or self.state.over():
             return False
+        ball = self._ball(radius)
         if isinstance(ball, Root):
             return self._prove_whole(ball, radius)
         tree, plain = self._tree(ball, radius), self._plain_nodes(ball)
@@ -93,7 +94,7 @@ class SignProver(Prover):
         return self._work(tree, limits)
 
     def bounded(self, radius: float) -> Root:
-        ball = self._ball(radius)
+        ball = self._bounds(radius)
         return self._measured(ball if isinstance(ball, Root) else ball.root)
 
     def in_one_pass(self, radius: float, go_on: Callable[[], bool]) -> Root:
@@ -121,28 +122,42 @@ class SignProver(Prover):
         return bound_root(root.graph, root.region, known, frozen=list(known), tuning=root.tuning)
 
     def _ball(self, radius: float) -> Root | CondensedRoot:
-        """The bounds of a ball, from the smallest larger one, which knows what was proven on larger ones.
+        """The bounds of a ball, condensed unless the network is so large that trees cost more than they can prove.
 
-        Condensed unless the network is so large that trees cost more than they can prove, or the budget so small that
-        they cannot be begun; evidence is of trees.
+        Or the budget so small that they cannot be begun; evidence is of trees.
         """
-        state, tuning = self.state, self.state.tuning
+        ball, state = self._bounds(radius), self.state
+        timely = self.settling.tree_price * self.pass_share <= 1.0 - state.meter.share or state.recorder is not None
+        if isinstance(ball, Root) and ball.undecided <= self.settling.large and timely and not state.meter.over:
+            ball = CondensedRoot(ball, condense(ball, state.tuning.trees))
+            self.balls[radius] = ball
+        return ball
+
+    def _bounds(self, radius: float) -> Root | CondensedRoot:
+        """The bounds of a ball, from the smallest larger one, which knows what was proven on larger ones."""
+        state = self.state
         self.balls = {size: ball for size, ball in self.balls.items() if size >= state.lower}
         size, base = self._larger(radius)
         ball: Root | CondensedRoot
-        if isinstance(base, Root) and size == radius:
-            return base  # not condensed, and bounded already
+        if base is not None and size == radius:
+            return base
         if isinstance(base, CondensedRoot):
-            ball = bound_again(base, state.region(radius), memory=tuning.memory)
+            ball = bound_again(base, state.region(radius), memory=state.tuning.memory)
         else:
             before = state.meter.share
             ball = self._through_graph(base, radius, lambda: not state.meter.over)
-            after = state.meter.share
-            timely = self.settling.tree_price * (after - before) <= 1.0 - after or state.recorder is not None
-            if ball.undecided <= self.settling.large and timely and not state.meter.over:
-                ball = CondensedRoot(ball, condense(ball, tuning.trees))
+            self.pass_share = state.meter.share - before
         self.balls[radius] = ball
         return ball
+
+    def _vague(self, ball: Root | CondensedRoot) -> bool:
+        """Whether lines say nothing of a ball, whose pass was dear, while nothing is proven: trees would not either."""
+        root, margins = ball if isinstance(ball, Root) else ball.root, self.state.margins
+        if self.state.proven or self.pass_share < self.settling.dear_pass:
+            return False
+        linear = root.margins(margins.rows[None])
+        certified = root.region.root(linear.a, linear.shifted() - self.state.thresholds(self._measured(root)))
+        return not bool((margins.greatest(certified) > 0).all())
 
     def _deep(self, ball: CondensedRoot) -> bool:
         return ball.depth > self.settling.deep

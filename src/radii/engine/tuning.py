@@ -122,6 +122,7 @@ class Settling:
     large: int = 4000  # undecided neurons beyond which a tree costs more than it can prove
     tree_price: float = 3.0  # times what bounds of a ball took: condensing them and a first tree of the margins; where
     # that exceeds what is left of the budget there is no tree, but bounds of smaller balls
+    dear_pass: float = 0.01  # of the budget: where bounds of a ball took more and say nothing, it gets no tree either
     shallow: int = 2  # layers with undecided neurons: with no more, plain trees are cheap and settling never hurts
     deep: int = 3  # layers with undecided neurons: with more, bounds are loose and passes dear
     plain_shallow: int = 600  # nodes of a plain tree of up to `shallow` layers before hidden signs are settled
