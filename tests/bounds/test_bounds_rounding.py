@@ -76,7 +76,7 @@ def grown(layers, center: float, epsilon: float, larger: float = 1.0, coarse: bo
     tuning = replace(Bounding(), heavy=-1) if coarse else Bounding()
     root = bound_root(dense_graph(layers), region([center], larger * epsilon), tuning=tuning)
     if larger > 1.0:
-        ball = bound_again(CondensedRoot(root, condense(root)), region([center], epsilon))
+        ball = bound_again(CondensedRoot(root, condense(root)), region([center], epsilon), hulls=True)
         return exact_curves(layers, low, high), ball.root, ball.net
     return exact_curves(layers, low, high), root, condense(root)
 

@@ -69,7 +69,7 @@ def holds(graph, ball: CondensedRoot, delta, values) -> None:
 @settings(max_examples=6)
 def test_bounds_and_the_condensed_network_hold_on_smaller_balls(kind, seed, norm, domain, part):
     graph, large, small, delta, values = setting(seed, kind, norm, domain, part)
-    once = bound_again(large, small)
+    once = bound_again(large, small, hulls=True)
     holds(graph, once, delta, values)
     holds(graph, bound_again(once, small), delta, values)  # and again, from what was multiplied out already
 

@@ -21,7 +21,7 @@ from radii.engine.hidden_layers import mixed_share, settle_signs
 from radii.engine.prover import Limits, Prover
 from radii.engine.smaller_ball import bound_again
 from radii.engine.state import RadiusState
-from radii.engine.subproblem import Problem
+from radii.engine.subproblem import Problem, worth_hulls
 from radii.engine.tree import Tree
 
 
@@ -130,6 +130,8 @@ class SignProver(Prover):
         timely = self.settling.tree_price * self.pass_share <= 1.0 - state.meter.share or state.recorder is not None
         if isinstance(ball, Root) and ball.undecided <= self.settling.large and timely and not state.meter.over:
             ball = CondensedRoot(ball, condense(ball, state.tuning.trees))
+            if state.recorder is None and worth_hulls(ball.net, state.tuning.trees):
+                ball = bound_again(ball, ball.root.region, tuning=state.tuning, hulls=True)
             self.balls[radius] = ball
         return ball
 
@@ -142,7 +144,7 @@ class SignProver(Prover):
         if base is not None and size == radius:
             return base
         if isinstance(base, CondensedRoot):
-            ball = bound_again(base, state.region(radius), memory=state.tuning.memory)
+            ball = bound_again(base, state.region(radius), tuning=state.tuning, hulls=state.recorder is None)
         else:
             before = state.meter.share
             ball = self._through_graph(base, radius, lambda: not state.meter.over)

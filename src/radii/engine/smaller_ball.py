@@ -13,12 +13,14 @@ from itertools import accumulate, pairwise
 
 from radii._torch import Tensor, torch
 from radii.bounds.activations import ReluLines
+from radii.bounds.hull import through_hulls
 from radii.bounds.region import Region
 from radii.bounds.rounding import UP, gamma
 from radii.engine.condensed import Condensed, CondensedRoot, Rows, scales, stack
 from radii.engine.matrices import Matrices
-from radii.engine.sweep import both_ends, hidden_rows
-from radii.engine.tuning import DEFAULT, Memory
+from radii.engine.subproblem import worth_hulls
+from radii.engine.sweep import both_ends, hidden_rows, hidden_rows_less
+from radii.engine.tuning import DEFAULT, Tuning
 
 Known = dict[int, tuple[Tensor, Tensor]]
 
@@ -28,11 +30,12 @@ def bound_again(
     region: Region,
     known: Known | None = None,
     frozen: Collection[int] = (),
-    memory: Memory = DEFAULT.memory,
+    tuning: Tuning = DEFAULT,
+    hulls: bool = False,
 ) -> CondensedRoot:
-    """Bounds of a ball inside a larger one whose condensed network is known.
+    """Bounds of a ball inside a larger one whose condensed network is known; through hulls, too, where they pay.
 
-    `known` and `frozen` are those of `bound_root`. Magnitudes stay those of the larger ball.
+    `known` and `frozen` are those of `bound_root`. Magnitudes and deviations stay those of the larger ball.
     """
     root, net = larger.root, replace(larger.net, region=region.shifted())
     low, high = net.low.clone(), net.high.clone()
@@ -42,9 +45,10 @@ def bound_again(
             high[first:last] = torch.minimum(high[first:last], known[relu][1][0, which])
     net = replace(net, low=low, high=high)
     side = Matrices.of(net, net.neurons.pick(torch.arange(0)), torch.float64)
+    rounds = tuning.trees.hull_rounds if hulls and worth_hulls(net, tuning.trees) else 0
     for (relu, _), (first, last) in zip(net.where, net.blocks):
         if relu not in frozen:
-            _tighten(net, side, first, last, memory.coefficients)
+            _tighten(net, side, first, last, tuning.memory.coefficients, rounds)
     lines = dict(root.lines)
     for (relu, which), (first, last) in zip(net.where, net.blocks):
         ends = lines[relu].low.clone(), lines[relu].high.clone()
@@ -53,16 +57,31 @@ def bound_again(
     return CondensedRoot(replace(root, region=region, lines=lines), multiply_out(net))
 
 
-def _tighten(net: Condensed, side: Matrices, first: int, last: int, most: int) -> None:
-    """Backward bounds of the undecided neurons of a block, in place; `most` coefficients at a time."""
+def _tighten(net: Condensed, side: Matrices, first: int, last: int, most: int, rounds: int) -> None:
+    """Backward bounds of the undecided neurons of a block, in place; `most` coefficients at a time.
+
+    With `rounds`, what triangles leave undecided is bounded once more through hulls of first-layer neurons.
+    """
     low, high = net.low, net.high
     undecided = ((low[first:last] < 0) & (high[first:last] > 0)).nonzero()[:, 0] + first
     for which in torch.split(undecided, max(1, most // (2 * (first + side.neurons.a.shape[1])))):
         a, c = hidden_rows(net, side, low[None], high[None], *both_ends(which[None]), first)
-        # Coefficients that overflowed say nothing.
-        least = net.region.lowest(a, c)[0].nan_to_num(nan=-torch.inf)
-        low[which] = torch.maximum(low[which], least[: len(which)])
-        high[which] = torch.minimum(high[which], -least[len(which) :])
+        _narrow(net, which, net.region.lowest(a, c)[0])
+        which = which[(low[which] < 0) & (high[which] > 0)]
+        if rounds and first and len(which):
+            asked = both_ends(which[None])
+            a, c, left = (part[0] for part in hidden_rows_less(net, side, low[None], high[None], *asked, first))
+            n = left.shape[1]
+            rows = net.neurons.a[:n], net.neurons.b[:n], net.neurons.slack[:n]
+            a, c = through_hulls(net.region, rows, -left, (a, c), rounds)
+            _narrow(net, which, net.region.lowest(a[None], c[None])[0])
+
+
+def _narrow(net: Condensed, which: Tensor, least: Tensor) -> None:
+    """Takes lower bounds of +z and then −z of some neurons into the ends, in place; what is no number says nothing."""
+    least = least.nan_to_num(nan=-torch.inf)
+    net.low[which] = torch.maximum(net.low[which], least[: len(which)])
+    net.high[which] = torch.minimum(net.high[which], -least[len(which) :])
 
 
 def multiply_out(net: Condensed) -> Condensed:

@@ -11,7 +11,12 @@ from radii.bounds.rounding import U32, outward
 from radii.engine.condensed import Condensed, Rows
 from radii.engine.matrices import Matrices
 from radii.engine.nodes import Nodes
-from radii.engine.tuning import DEFAULT, Tuning
+from radii.engine.tuning import DEFAULT, Trees, Tuning
+
+
+def worth_hulls(net: Condensed, trees: Trees) -> bool:
+    """Whether hulls of first-layer neurons can be had and are worth their price."""
+    return bool(net.blocks) and net.blocks[0][1] <= trees.hull_neurons and net.region.norm.name == "linf"
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +48,7 @@ class Problem:
 
     def with_hulls(self) -> Problem:
         """The same problem, its first layer bounded through hulls where those can be had and pay."""
-        net, most = self.net, self.tuning.trees.hull_neurons
-        few = bool(net.blocks) and net.blocks[0][1] <= most
-        return replace(self, hulls=few and net.region.norm.name == "linf")
+        return replace(self, hulls=worth_hulls(self.net, self.tuning.trees))
 
     @property
     def node_bytes(self) -> int:

@@ -100,10 +100,31 @@ def hidden_rows(
     The layer begins with neuron `first`; `low` and `high` are (nodes, n). `which` and `turn` are (nodes, rows), or (1,
     rows) in the first layer, whose rows all nodes share.
     """
+    return _hidden_rows(net, side, low, high, which, turn, first, False)[:2]
+
+
+def hidden_rows_less(
+    net: Condensed, side: Matrices, low: Tensor, high: Tensor, which: Tensor, turn: Tensor, first: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The same without upper lines of first-layer neurons, and the coefficients ≤ 0 of those, (nodes, rows, n)."""
+    return _hidden_rows(net, side, low, high, which, turn, first, True)
+
+
+def _hidden_rows(
+    net: Condensed,
+    side: Matrices,
+    low: Tensor,
+    high: Tensor,
+    which: Tensor,
+    turn: Tensor,
+    first: int,
+    leaves_first: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
     turn = turn.to(low.dtype)
     b, error = side.neurons.b[which] * turn, side.charge[which] * (1.0 + 2.0**-10)
+    left = b.new_zeros((1, 1, net.blocks[0][1]))
     if not first:
-        return side.neurons.a[which] * turn[..., None], (b - error).expand(len(low), -1)
+        return side.neurons.a[which] * turn[..., None], (b - error).expand(len(low), -1), left
     v = side.neurons.m[:, :first][which] * turn[..., None]
     low, high = low[:, :first], high[:, :first]
     relaxation = MaskedLines.of(low, high)
@@ -117,11 +138,16 @@ def hidden_rows(
     for start, end in reversed([b for b in net.blocks if b[1] <= first]):
         above = v[..., start:end].clamp_min(0.0)
         below = v[..., start:end] - above
+        if leaves_first and not start:
+            left = below * relaxation.unstable[:, None, :end]
+            below = below - left
         u[..., start:end] = above.mul_(floor[..., start:end]).addcmul_(below, steep[..., start:end])
         if start:
             v[..., :start] += u[..., start:end] @ side.neurons.m[start:end, :start]
     a = side.inputs(whole)
-    k = b + u @ side.neurons.b[:first] + (v.clamp_max(0.0) * relaxation.lift[:, None]).sum(-1)
+    below = v.clamp_max(0.0)
+    below[..., : left.shape[-1]] -= left
+    k = b + u @ side.neurons.b[:first] + (below * relaxation.lift[:, None]).sum(-1)
     error = error + u.abs() @ side.charge[:first]
     error = error + gamma(first + 6, side.unit) * (v.abs() * (relaxation.lift[:, None] + side.span[:first])).sum(-1)
-    return a, k - error * (1.0 + 2.0**-10)
+    return a, k - error * (1.0 + 2.0**-10), left
