@@ -42,7 +42,7 @@ def test_every_paper_has_a_study() -> None:
 
 
 @needs("jair", "mnist", "gtsrb")
-@pytest.mark.parametrize("paper", ["001"])
+@pytest.mark.parametrize("paper", ["001", "003"])
 def test_a_small_study_becomes_a_page_whose_claims_hold(paper: str, tmp_path: Path) -> None:
     done = run(paper, "--small", "--folder", str(tmp_path))
     assert done.returncode == 0, done.stderr[-3000:]
