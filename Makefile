@@ -25,7 +25,7 @@ help:
 	@echo "make docs    the documentation site, in site/, with pictures from real runs"
 	@echo "make pictures  the demo and the examples, and their pictures into docs/pictures"
 	@echo "make bench   the benchmarks (BENCH=quick for a tenth of the work)"
-	@echo "make study-001  what a paper of docs/papers says, measured again, and its page (also 000, 002, 003, 004; hours; SMALL=1: a minute)"
+	@echo "make study-001  what a paper of docs/papers says, measured again, and its page (also 000, 002, 003, 004; hours; SMALL=1: a small part)"
 	@echo "make setup   only the virtual environment in $(VENV), with the development tools"
 	@echo "make clean   remove what the other targets made"
 

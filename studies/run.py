@@ -1,7 +1,7 @@
 """Runs the study of a paper, writes its rows as CSV files and its page with tables and pictures.
 
     python studies/run.py 001                  # `make study-001`: hours; stopped and begun again it goes on
-    python studies/run.py 001 --small          # `SMALL=1 make study-001`: the same path, a small part, in a minute
+    python studies/run.py 001 --small          # `SMALL=1 make study-001`: the same path on a small part
     python studies/run.py 001 --collect        # the rows that are there so far, and the page of them
     python studies/run.py 001 --page           # the page alone, from the CSV files that are kept
 

@@ -69,7 +69,7 @@ def page(results: Path, pictures: Path) -> Page:
         "class. Budgets: 20 CPU seconds per image "
         "one-to-any, 2 for the deep mnist-net_256x4, 5 per image and target one-to-one. `make study-000` makes this "
         "page, in about five hours on two cores "
-        "from nothing; `SMALL=1 make study-000` takes a minute.",
+        "from nothing; `SMALL=1 make study-000` runs a small part.",
         pictures,
         "000",
     )

@@ -67,7 +67,7 @@ def page(results: Path, pictures: Path) -> Page:
         "inputs on which no softmax "
         "probability moves by γ = 0.5 or more; grids of networks are far smaller than the paper's. `make study-002` "
         "makes this page, in about two hours "
-        "on two cores from nothing; `SMALL=1 make study-002` takes a minute.",
+        "on two cores from nothing; `SMALL=1 make study-002` runs a small part.",
         pictures,
         "002",
     )

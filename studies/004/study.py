@@ -81,7 +81,7 @@ def page(results: Path, pictures: Path) -> Page:
         "the benchmark (700 training images of ten classes; the "
         "paper has 12,660), so that figures on it compare in kind "
         "only. A share is an interval: proven, and not refuted. `make study-004` makes this page, in about five "
-        "hours on two cores from nothing; `SMALL=1 make study-004` takes a minute.",
+        "hours on two cores from nothing; `SMALL=1 make study-004` runs a small part.",
         pictures,
         "004",
     )
