@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from radii._torch import Tensor, torch
 from radii.bounds.rounding import UP, gamma, outward, unit_of
-from radii.problem import Domain, Instance, Norm
+from radii.problem import LINF, Domain, Instance, Norm
 
 _STEPS = 40
 
@@ -34,7 +34,8 @@ class Region:
         down = ((flat - domain.low).clamp_min(0.0)) * inflate
         up = ((domain.high - flat).clamp_min(0.0)) * inflate
         size = epsilon.to(device=flat.device, dtype=torch.float64)
-        return Region(flat, size, norm, down, up)
+        # On a line all norms are one, and boxes have what balls have not: linear programs at leaves, hulls, cuts.
+        return Region(flat, size, norm if flat.shape[1] > 1 else LINF, down, up)
 
     @staticmethod
     def of_input(instance: Instance, epsilon: float, norm: Norm, domain: Domain) -> Region:
