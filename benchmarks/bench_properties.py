@@ -161,7 +161,7 @@ def summarise(rows: list[dict[str, Any]]) -> int:
         mine = [r for r in rows if r["kind"] == kind]
         left = sum(r["verdict"] == "unknown" for r in mine) if kind == "verdict" else ""
         print(
-            f"all {kind}s: {len(mine)}, {sum(r['cpu'] for r in mine):.0f} CPU s{f', {left} open' if left != '' else ''}"
+            f"all rows of kind {kind}: {len(mine)}, {sum(r['cpu'] for r in mine):.0f} CPU s{f', {left} open' if left != '' else ''}"
         )
     theirs = {(r["network"], r["property"], r["index"]): r for r in rows if r["kind"] == "marabou"}
     done = {key for key, r in theirs.items() if r["verdict"] != "unknown"}
