@@ -160,9 +160,8 @@ def summarise(rows: list[dict[str, Any]]) -> int:
     for kind in ("verdict", "reach"):
         mine = [r for r in rows if r["kind"] == kind]
         left = sum(r["verdict"] == "unknown" for r in mine) if kind == "verdict" else ""
-        print(
-            f"all rows of kind {kind}: {len(mine)}, {sum(r['cpu'] for r in mine):.0f} CPU s{f', {left} open' if left != '' else ''}"
-        )
+        seconds = sum(r["cpu"] for r in mine)
+        print(f"all rows of kind {kind}: {len(mine)}, {seconds:.0f} CPU s{f', {left} open' if left != '' else ''}")
     theirs = {(r["network"], r["property"], r["index"]): r for r in rows if r["kind"] == "marabou"}
     done = {key for key, r in theirs.items() if r["verdict"] != "unknown"}
     ours = sum(r["cpu"] for r in rows if r["kind"] == "verdict" and (r["network"], r["property"], r["index"]) in done)

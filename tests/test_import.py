@@ -106,9 +106,9 @@ def test_commands_load_what_they_need(command: str, folder: Path) -> None:
 def test_what_is_loaded_on_the_way_is_not_charged() -> None:
     """The kernel of cuts takes most of a second to load; the clock of a budget does not see it."""
     script = (
-        "import time, torch; from radii.bounds import cuts; from radii.decide import Clock;"
-        "cuts.SMALL, one = 0, torch.ones; clock, start = Clock(), time.process_time();"
-        "cuts.lowest_under_cut(one((1, 1, 1)), one((1, 1)), one((1, 1)), one(1), one(1), one(1));"
+        "import time, torch; from radii.bounds import cuts, tuning; from radii.decide import Clock;"
+        "one, always = torch.ones, tuning.Bounding(cut_kernel=0); clock, start = Clock(), time.process_time();"
+        "cuts.lowest_under_cut(one((1, 1, 1)), one((1, 1)), one((1, 1)), one(1), one(1), one(1), tuning=always);"
         "whole = time.process_time() - start; print(clock.cpu < whole / 5)"
     )
     assert run("-c", script).stdout.strip() == "True"

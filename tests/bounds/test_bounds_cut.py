@@ -148,10 +148,10 @@ def test_numba_that_cannot_be_loaded_is_done_without(error, tmp_path):
     code = (
         "import torch; from radii.bounds import cuts, hull; from radii.bounds.region import Region;"
         "from radii.problem import LINF, Domain; from radii.bounds.tuning import Bounding;"
-        "always = Bounding(cut_kernel=0, hull_kernel=0);"
+        "always = Bounding(cut_kernel=0);"
         "one, row = torch.ones(1).double(), torch.ones(1, 1).double();"
         "ball = Region.around(row, one, LINF, Domain.of(None)).shifted();"
-        "hull.through_hulls(ball, (row, one, 0 * one), row, (row, one), 2, always);"
+        "hull.through_hulls(ball, (row, one, 0 * one), row, (row, one), 2, kernel=0);"
         "print(float(cuts.lowest_under_cut(row[None], row, row, -one, one, one, tuning=always)) <= 1.0)"
     )
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])

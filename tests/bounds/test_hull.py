@@ -15,7 +15,6 @@ from tests.bounds.balls import region
 from tests.engine.test_nodes import problem
 
 from radii.bounds.hull import offsets, through_hulls
-from radii.bounds.tuning import Bounding
 from radii.engine.slopes import climb
 from radii.engine.tree import Tree
 from radii.evidence.log import TreeLog
@@ -64,8 +63,7 @@ def test_bounds_through_hulls_hold_at_every_corner(compiled, seed, rounds):
     # x has nearly what the neurons take away from it: everything cancels.
     a = cost @ w * torch.from_numpy(rng.uniform(0.0, 1.0 + 1e-9, size=(2, D)))
     c = torch.from_numpy(rng.normal(size=2))
-    tuning = Bounding(hull_kernel=0 if compiled else 10**9)
-    slopes, least = through_hulls(ball, rows, cost, (a, c), rounds, tuning)
+    slopes, least = through_hulls(ball, rows, cost, (a, c), rounds, kernel=0 if compiled else 10**9)
     for o in range(2):
         for x in corners(ball):
             values = [

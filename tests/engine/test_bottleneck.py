@@ -83,7 +83,7 @@ def test_a_layer_that_others_pass_by_is_none():
     root = next(root for root in (root_of(seed, 0.9)[0] for seed in range(12)) if Bottleneck.of(root) is not None)
     graph, relu = root.graph, Bottleneck.of(root).relu
     passed = type(graph)((*graph.nodes[: relu + 1], *(_around(n, relu) for n in graph.nodes[relu + 1 :])))
-    found = Bottleneck.of(type(root)(passed, root.region, root.lines, root.magnitudes))
+    found = Bottleneck.of(replace(root, graph=passed))
     assert found is None or found.relu != relu
 
 

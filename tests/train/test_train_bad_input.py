@@ -67,8 +67,8 @@ def test_a_recipe_without_its_parts_is_refused() -> None:
         radii.train(data="mnist5k")
     with pytest.raises(InputError, match="recipe: expected a file, a name, a mapping or keywords, got int"):
         radii.train(3)
-    with pytest.raises(InputError, match="did you mean 'mnist5k-ibp'"):
-        radii.train("mnist5k-ipb")
+    with pytest.raises(InputError, match="did you mean 'mnist5k-sabr'"):
+        radii.train("mnist5k-sbar")
 
 
 def test_labels_out_of_range_are_refused() -> None:

@@ -29,7 +29,7 @@ from radii._cpu import uncharged
 from radii._torch import Tensor, torch
 from radii.bounds.region import Region
 from radii.bounds.rounding import TINY, U64, UP, gamma
-from radii.bounds.tuning import DEFAULT, Bounding
+from radii.bounds.tuning import DEFAULT
 
 AT_ONCE = 16  # nodes whose slopes are in memory together where there is no kernel
 
@@ -55,19 +55,19 @@ def through_hulls(
     cost: Tensor,
     linear: tuple[Tensor, Tensor],
     rounds: int,
-    tuning: Bounding = DEFAULT,
+    kernel: int = DEFAULT.hull_kernel,
 ) -> tuple[Tensor, Tensor]:
     """Linear lower bounds of a·x + c − cost·relu(w·x + b ± slack), cost ≥ 0, on the ball; all in float64.
 
     `rows` are w, b and slack of n neurons; `cost` is (nodes, n), `linear` are a (nodes, d) and c (nodes,). For every
-    node slopes of its own are found.
+    node slopes of its own are found, by the compiled kernel if there are more than `kernel` coefficients.
     """
     w, b, slack = rows
     down, up = (side[0] for side in region.box())
     thin = w.to(torch.float32)
     top = b + w.clamp_min(0.0) @ up - w.clamp_max(0.0) @ down
     error = gamma(len(w) + len(down) + 16) * UP
-    if w.device.type == "cpu" and len(cost) * w.numel() > tuning.hull_kernel and _has_kernel():
+    if w.device.type == "cpu" and len(cost) * w.numel() > kernel and _has_kernel():
         from radii.bounds._hull_kernel import bounds
 
         a, c = linear[0].clone(), linear[1].clone()

@@ -19,7 +19,8 @@ class Bounding:
     cut_steps: int = 7  # of Kelley's method, which finds the multiplier of a cut
     cut_kernel: int = 2**16  # coefficients of rows under cuts, which torch bounds in a millisecond: with fewer the
     # compiled kernel is not loaded, which takes more than a second
-    hull_kernel: int = 2**15  # the same for slopes of hulls
+    hull_kernel: int = 2**15  # the same for slopes of hulls in nodes of trees
+    ball_hull_kernel: int = 2**18  # and in the bounds of a ball, of which there are few: torch takes 7 ms for them
     steps: int = 8  # of ascent of the slopes
     rate: float = 0.5  # of the first step in ReLU networks, whose slopes lie in [0, 1]
     decay: float = 0.7  # times which every later step is as long

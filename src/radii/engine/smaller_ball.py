@@ -48,7 +48,7 @@ def bound_again(
     rounds = tuning.trees.hull_rounds if hulls and worth_hulls(net, tuning.trees) else 0
     for (relu, _), (first, last) in zip(net.where, net.blocks):
         if relu not in frozen:
-            _tighten(net, side, first, last, tuning.memory.coefficients, rounds)
+            _tighten(net, side, first, last, tuning, rounds)
     lines = dict(root.lines)
     for (relu, which), (first, last) in zip(net.where, net.blocks):
         ends = lines[relu].low.clone(), lines[relu].high.clone()
@@ -57,12 +57,12 @@ def bound_again(
     return CondensedRoot(replace(root, region=region, lines=lines), multiply_out(net))
 
 
-def _tighten(net: Condensed, side: Matrices, first: int, last: int, most: int, rounds: int) -> None:
-    """Backward bounds of the undecided neurons of a block, in place; `most` coefficients at a time.
+def _tighten(net: Condensed, side: Matrices, first: int, last: int, tuning: Tuning, rounds: int) -> None:
+    """Backward bounds of the undecided neurons of a block, in place.
 
     With `rounds`, what triangles leave undecided is bounded once more through hulls of first-layer neurons.
     """
-    low, high = net.low, net.high
+    low, high, most = net.low, net.high, tuning.memory.coefficients
     undecided = ((low[first:last] < 0) & (high[first:last] > 0)).nonzero()[:, 0] + first
     for which in torch.split(undecided, max(1, most // (2 * (first + side.neurons.a.shape[1])))):
         a, c = hidden_rows(net, side, low[None], high[None], *both_ends(which[None]), first)
@@ -73,7 +73,7 @@ def _tighten(net: Condensed, side: Matrices, first: int, last: int, most: int, r
             a, c, left = (part[0] for part in hidden_rows_less(net, side, low[None], high[None], *asked, first))
             n = left.shape[1]
             rows = net.neurons.a[:n], net.neurons.b[:n], net.neurons.slack[:n]
-            a, c = through_hulls(net.region, rows, -left, (a, c), rounds)
+            a, c = through_hulls(net.region, rows, -left, (a, c), rounds, tuning.bounds.ball_hull_kernel)
             _narrow(net, which, net.region.lowest(a[None], c[None])[0])
 
 

@@ -39,7 +39,8 @@ class Quantity:
 
     def rows(self, values: Any, distance: Any = 1.0) -> Vector:
         """Every row at some values (…, outputs), at some distances (…) from the centre: (…, rows)."""
-        found = np.asarray(values, dtype=np.float64) @ self.coefficients.T + self.offsets
+        with np.errstate(invalid="ignore"):  # infinite outputs give rows that are no numbers
+            found = np.asarray(values, dtype=np.float64) @ self.coefficients.T + self.offsets
         if not self.per_distance:
             return np.asarray(found)
         far = np.asarray(distance, dtype=np.float64)[..., None]
