@@ -122,7 +122,7 @@ def cell(found: dict[str, Any] | None) -> str:
         text = "robust" if found["robust"] else f"{low:.2f}"
     else:
         text = "-" if not low else f"≥ {low:.2f}"
-    return f"{text} ({found['cpu']:.2f})"
+    return f"{text} ({found['cpu']:.{3 if found['cpu'] < 0.1 else 2}f})"
 
 
 def shown(chosen: list[Row], known: dict[tuple[int, str], dict[str, Any]], methods: list[str]) -> int:
@@ -139,17 +139,19 @@ def shown(chosen: list[Row], known: dict[tuple[int, str], dict[str, Any]], metho
     exact = [known[row.number, "decomposed"] for row in chosen if (row.number, "decomposed") in known]
     print(f"decomposed: {sum(one['finished'] for one in exact)} of {len(exact)} rows answered")
     for method in ("milp", "milp-plain", "milp-interval", "maxmilp", "smt"):
-        ratios = [
-            known[row.number, method]["cpu"] / known[row.number, "decomposed"]["cpu"]
+        both = [
+            (known[row.number, method]["cpu"], known[row.number, "decomposed"]["cpu"])
             for row in chosen
             if known.get((row.number, method), {}).get("finished") and (row.number, "decomposed") in known
         ]
-        if ratios:
-            fast = sum(ratio >= 50 for ratio in ratios)
-            least, middle = min(ratios), sorted(ratios)[len(ratios) // 2]
+        if both:
+            ratios = sorted(theirs / ours for theirs, ours in both)
+            sums = [sum(one) for one in zip(*both)]
             print(
-                f"{method}: {len(ratios)} of {len(chosen)} rows finished; its CPU seconds over those of decomposed: "
-                f"least {least:.1f}, median {middle:.1f}, at least 50 on {fast}"
+                f"{method}: {len(both)} of {len(chosen)} rows finished; its CPU seconds over those of decomposed: "
+                f"least {ratios[0]:.1f}, median {ratios[len(ratios) // 2]:.1f}, at least 50 on "
+                f"{sum(ratio >= 50 for ratio in ratios)}; in total {sums[0]:.2f} over {sums[1]:.3f}, "
+                f"{sums[0] / sums[1]:.0f} times"
             )
     for line in wrong:
         print(f"WRONG {line}")
