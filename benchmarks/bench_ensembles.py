@@ -71,7 +71,8 @@ def play(name: str, nets: list[Classifier], data: Any, options: argparse.Namespa
     start, own = time.monotonic(), time.process_time()
 
     def tell(found: int, asked: int) -> None:
-        print(f"\r{name}: {found} of {asked} radii, {time.monotonic() - start:.0f} s", end="", file=sys.stderr)
+        if sys.stderr.isatty():
+            print(f"\r{name}: {found} of {asked} radii, {time.monotonic() - start:.0f} s", end="", file=sys.stderr)
 
     game = radii.ensemble(
         nets,
@@ -190,7 +191,8 @@ def random_games(count: int) -> int:
         attacks += known[str(seed)]["attacks"]
         sizes_seen += len(known[str(seed)]["widths"])
         widths += known[str(seed)]["widths"]
-        print(f"\r{seed + 1} of {count} games, {outside} values outside", end="", file=sys.stderr)
+        if sys.stderr.isatty():
+            print(f"\r{seed + 1} of {count} games, {outside} values outside", end="", file=sys.stderr)
     print(file=sys.stderr)
     print(f"{count} games, {sizes_seen} sizes: {outside} values outside their interval, {attacks} attacks that are")
     print(f"too many or get less than the low end; mean width {np.mean(widths):.4f}")
