@@ -174,6 +174,14 @@ def test_the_command_trains_lists_and_resumes(tmp_path: Path, capfd: pytest.Capt
     assert "did you mean 'method'" in refused_here(capfd, "train", file)
 
 
+def test_a_network_that_never_learnt_is_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "still.yaml"
+    slow = {"name": "sgd", "learning_rate": 1e-9}
+    file.write_text(yaml.safe_dump(recipe(optimiser=slow, epochs=1, output=str(tmp_path / "run"))))
+    assert run(["train", str(file)]) == 0
+    assert "no better than guessing" in capfd.readouterr().err
+
+
 def test_an_interrupted_command_says_how_to_go_on(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "radii", "train", "mnist5k-ibp", "--epochs", "200", "-o", str(tmp_path / "run")]
     with subprocess.Popen(

@@ -65,6 +65,7 @@ def train(
     import radii
     from radii.cli.pools import check_runner
     from radii.cli.train_many import measure_options, search_recipes, train_grid
+    from radii.train.loop import CHANCE
     from radii.train.recipe import read_recipe
 
     changes: dict[str, Any] = {key: value for key, value in (("epochs", epochs), ("seed", seed)) if value is not None}
@@ -101,6 +102,12 @@ def train(
     found = run.card["accuracies"]
     if certify:
         run.card["accuracies"]["engine"] = _certified(run, found["epsilon"], certify, seconds)
+    held_out = found["validation"]
+    if held_out["clean"] < CHANCE * held_out.get("guessing", 0.0):  # cards of older versions do not say
+        note(
+            f"radii: the network is no better than guessing, {100 * held_out['clean']:.1f} % of held-out inputs right; "
+            "let ε grow slowly (schedule: {ramp: [0, 5]}), or lower it or the learning rate"
+        )
     if json:
         emit_json(run.card)
         return 0

@@ -59,7 +59,9 @@ def _weights(model: torch.nn.Module) -> dict[str, int]:
 
 def _measured(task: TrainingTask, data: Labelled) -> dict[str, Any]:
     found = accuracies(task.model, data.x, data.y, task.epsilon, task.domain, task.recipe.evaluation.steps)
-    return {"inputs": len(data), **{key: _short(value) for key, value in asdict(found).items()}}
+    common = float(torch.bincount(data.y).max()) / len(data)  # the accuracy of always saying the most common class
+    measured = {**asdict(found), "guessing": common}
+    return {"inputs": len(data), **{key: _short(value) for key, value in measured.items()}}
 
 
 def _short(value: float | None) -> float | None:
