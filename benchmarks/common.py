@@ -28,6 +28,8 @@ torch.set_num_threads(1)  # more threads only fight over small tensors
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("RADII_DATA") or ROOT.parent / "shared" / "data")  # CONTRIBUTING.md says what is in it
 
+PLAIN_SECONDS = 10.0  # CPU seconds per image of networks that are trained for the benchmark
+
 
 def machine() -> dict[str, Any]:
     """What the figures were measured on."""
@@ -96,7 +98,12 @@ class Elsewhere:
 
 @lru_cache
 def network(data: Path, name: str) -> Classifier:
-    """A JAIR network."""
+    """A JAIR network, or one that is trained for this: plain_2x256 has two hidden layers of 256 ReLUs."""
+    if name.startswith("plain_"):
+        from bench_growth import trained
+
+        depth, width = map(int, name.removeprefix("plain_").split("x"))
+        return trained(mnist(data, "train"), (width,) * depth)
     return load_classifier(data / "jair" / "networks" / f"{name}.onnx")
 
 

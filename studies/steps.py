@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,8 @@ COLUMNS = (
     "status", "search", "verifier", "queries", "timeouts", "memory_errors", "cancelled", "cpu_seconds", "seed",
     "tolerance", "proof", "nodes",
 )  # fmt: skip
+
+UNIT = ("classifier", "dataset", "split", "index", "property", "target", "norm", "search")
 
 
 @dataclass(frozen=True)
@@ -55,32 +58,45 @@ class Study:
         return self.title or self.file.stem
 
     def run(self, place: Place) -> int:
-        """Does what is missing."""
+        """Does what is missing; networks whose rows are all kept are left out, wherever their store is."""
         from radii.cli.main import run
 
-        path, store = self._written(place), self._store(place)
+        body, store = self._body(place), self._store(place)
+        each = self._planned(place) // len(body["classifiers"])
+        counts = Counter(row["classifier"] for row in self.kept(place))
+        if not store.is_file():
+            body["classifiers"] = [one for one in body["classifiers"] if counts[_stem(one)] < each]
+        if not body["classifiers"]:
+            return 0
+        place.work.mkdir(parents=True, exist_ok=True)
+        path = place.work / f"{self.name}.yaml"
+        path.write_text(yaml.safe_dump(body, sort_keys=False), encoding="utf-8")
         pool = ["--runner", "serial"] if place.small else ["--workers", str(place.workers)]
         return run(["run", str(path), "--store", str(store), *pool])
 
     def collect(self, place: Place) -> dict[str, Any] | None:
-        """Writes the CSV file of what the store holds; how much that is, or None where nothing is."""
+        """Writes the CSV file of what the store holds and was kept before; how much that is, None where nothing is."""
         store = self._store(place)
-        if not store.is_file():
-            return None
-        from radii.cli.main import run
+        rows = {_unit(row): row for row in self.kept(place)}
+        if store.is_file():
+            from radii.cli.main import run
 
-        whole = store.with_suffix(".csv")
-        if run(["export", str(store), "--what", "radii", "--format", "csv", "-o", str(whole)]):
-            return None
-        rows = [slim(row) for row in read_csv(whole)]
+            whole = store.with_suffix(".csv")
+            if run(["export", str(store), "--what", "radii", "--format", "csv", "-o", str(whole)]):
+                return None
+            rows |= {_unit(row): row for row in map(slim, read_csv(whole))}
         if not rows:
             return None
-        write_csv(place.results / f"{self.name}.csv", rows)
-        written = place.work / f"{self.name}.yaml"
-        body = yaml.safe_load((written if written.is_file() else self.file).read_text(encoding="utf-8"))
-        planned = self.small["units"] if place.small and self.small else self.units
-        spent = math.fsum(float(row["cpu_seconds"] or 0) for row in rows)
-        return {"done": len(rows), "planned": planned, "cpu_seconds": round(spent), "budget": self.budget(body)}
+        write_csv(place.results / f"{self.name}.csv", list(rows.values()))
+        spent = math.fsum(float(row["cpu_seconds"] or 0) for row in rows.values())
+        found = {"done": len(rows), "planned": self._planned(place), "cpu_seconds": round(spent)}
+        return {**found, "budget": self.budget(self._body(place))}
+
+    def kept(self, place: Place) -> list[dict[str, str]]:
+        """The rows of the CSV file, if they were made with the budget that the study file has now."""
+        told = [row["budget"] for row in read_csv(place.results / "runs.csv") if row["step"] == self.name]
+        rows = read_csv(place.results / f"{self.name}.csv")
+        return rows if told == [self.budget(self._body(place))] else []
 
     @staticmethod
     def budget(body: Mapping[str, Any]) -> str:
@@ -94,9 +110,12 @@ class Study:
     def _store(self, place: Place) -> Path:
         return place.work / f"{self.name}.db"
 
-    def _written(self, place: Place) -> Path:
+    def _planned(self, place: Place) -> int:
+        return int(self.small["units"]) if place.small and self.small else self.units
+
+    def _body(self, place: Place) -> dict[str, Any]:
         text = self.file.read_text(encoding="utf-8").replace("$RADII_DATA", str(DATA))
-        body = yaml.safe_load(text.replace("$NETWORKS", str(place.work / "networks")))
+        body: dict[str, Any] = yaml.safe_load(text.replace("$NETWORKS", str(place.work / "networks")))
         body |= self.changes
         if place.small and self.small:
             for key, value in self.small.items():
@@ -108,10 +127,7 @@ class Study:
                     body["data"] = {k: v for k, v in body["data"].items() if k not in ("indices", "per_class")} | value
                 elif key != "units":
                     body[key] = value
-        place.work.mkdir(parents=True, exist_ok=True)
-        path = place.work / f"{self.name}.yaml"
-        path.write_text(yaml.safe_dump(body, sort_keys=False), encoding="utf-8")
-        return path
+        return body
 
 
 @dataclass(frozen=True)
@@ -135,7 +151,9 @@ class Command:
     beside: str = ""  # rows of this kind are no units of the plan
 
     def run(self, place: Place) -> int:
-        """Runs the command."""
+        """Runs the command, unless all its rows are kept and what it would go on from is on another machine."""
+        if self.columns and self._kept(place) and not self._found(place.work):
+            return 0
         words = self.small if place.small and self.small is not None else self.words
         place.work.mkdir(parents=True, exist_ok=True)
         return subprocess.run([sys.executable, *self._filled(words, place)], cwd=ROOT, check=False).returncode
@@ -145,12 +163,21 @@ class Command:
         found = self._found(place.work)
         rows = [{key: _cell(row.get(key)) for key in self.columns} for row in found]
         if not rows:
-            return None
+            return self._kept(place)
         write_csv(place.results / f"{self.name}.csv", rows)
         spent = round(math.fsum(float(row.get(self.spent) or 0) for row in found)) if self.spent else "–"
         planned = self.small_units if place.small else self.units
         done = sum(not self.beside or row.get("kind") != self.beside for row in found)
         return {"done": done, "planned": planned, "cpu_seconds": spent, "budget": self.budget}
+
+    def _kept(self, place: Place) -> dict[str, Any] | None:
+        """What runs.csv says of this step, if its rows are all there and were made with the same budget."""
+        planned = str(self.small_units if place.small else self.units)
+        for row in read_csv(place.results / "runs.csv"):
+            if row["step"] == self.name and row["done"] == row["planned"] == planned and row["budget"] == self.budget:
+                whole = (place.results / f"{self.name}.csv").is_file()
+                return {key: row[key] for key in ("done", "planned", "cpu_seconds", "budget")} if whole else None
+        return None
 
     def _found(self, work: Path) -> list[dict[str, Any]]:
         if self.table.endswith(".json"):
@@ -175,6 +202,18 @@ class Command:
 
 
 Step = Study | Command
+
+
+def _stem(classifier: Any) -> str:
+    """The name of a classifier of a study file, as rows have it."""
+    if isinstance(classifier, dict):
+        return str(classifier.get("name") or _stem(classifier["path"]))
+    return classifier.removeprefix("zoo:") if classifier.startswith("zoo:") else Path(classifier).stem
+
+
+def _unit(row: Mapping[str, str]) -> tuple[str, ...]:
+    """What makes a row the only one of its kind."""
+    return tuple(row[key] for key in UNIT)
 
 
 def slim(row: Mapping[str, str]) -> dict[str, str]:
@@ -203,11 +242,10 @@ def record(place: Place, step: Step, found: Mapping[str, Any] | None) -> None:
     values = dict(found or {"done": 0, "planned": planned, "cpu_seconds": 0, "budget": "–"})
     same = old is not None and all(str(values[key]) == old[key] for key in ("done", "planned"))
     if not same or old is None:
-        stamp = (
-            {"version": place.version or version(), "date": time.strftime("%Y-%m-%d")}
-            if found
-            else {"version": "", "date": ""}
-        )
+        versions = [*(old["version"].split(", ") if old and old["version"] else ()), place.version or version()]
+        fresh = not old or values["budget"] != old["budget"]  # rows of another budget are not kept
+        told = versions[-1] if fresh else ", ".join(dict.fromkeys(versions))
+        stamp = {"version": told if found else "", "date": time.strftime("%Y-%m-%d") if found else ""}
         rows[step.name] = {"step": step.name, **{k: str(v) for k, v in values.items()}, **stamp}
         rows[step.name]["command"] = step.command()
         write_csv(folder / "runs.csv", list(rows.values()))
