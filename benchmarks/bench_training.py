@@ -2,11 +2,12 @@
 
     python benchmarks/bench_training.py speed [--steps N]
     python benchmarks/bench_training.py reference FOLDER [--rows NAMES] [--seeds 0,1,2] [--certify N] [--seconds S]
-    python benchmarks/bench_training.py table FOLDER
+    python benchmarks/bench_training.py table
 
 `speed` times every loss, per step, against code that does the same arithmetic without recipes, layers or losses of
-ours. `reference` trains the rows below, one folder per row and seed, and proves test images with the engine; it resumes
-where it was stopped, and rows may be computed one by one. `table` prints what a folder holds.
+ours. `reference` trains the rows below, one folder per row and seed, and proves test images with the engine. What is
+measured is kept in docs/training.json, with recipe, seed and commit; rows and seeds that it holds are not measured
+again, and a run that was stopped goes on from its folder. `table` prints what is kept.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from common import DATA, machine, markdown
+from common import DATA, ROOT, keep, machine, markdown
 from torch import Tensor, nn
 
 import radii
@@ -38,6 +39,7 @@ from radii.train.methods.pgd import attacked as pgd_points
 from radii.train.recipe import read_recipe
 
 TESTS = 10_000  # test images of MNIST
+KEPT = ROOT / "docs" / "training.json"
 # Row -> recipe, changes, the ε that is certified (None: only attacked), and what was published.
 ROWS: dict[str, tuple[str, dict[str, Any], float | None, str]] = {
     "ibp-0.1": ("convSmall-ibp-0.1", {}, 0.1, "97.8 / 96.2 / 95.5 (DiffAI)"),
@@ -74,23 +76,24 @@ def main() -> None:
     if options.what == "speed":
         speed(options.steps)
         return
-    if options.folder is None:
-        parser.error("expected a folder for the runs")
     if options.what == "reference":
+        if options.folder is None:
+            parser.error("expected a folder for the runs")
         for row in options.rows.split(","):
             for seed in map(int, options.seeds.split(",")):
                 reference(row, seed, options)
-    table(options.folder)
+    table()
 
 
 def reference(row: str, seed: int, options: argparse.Namespace) -> None:
     """Trains one row with one seed and measures it, unless that is done."""
     name, changes, epsilon, _ = ROWS[row]
     folder = options.folder / f"{row}-{seed}"
-    result = folder / "result.json"
-    if result.exists():
-        return
     recipe = read_recipe(name)
+    asked = {"certify": options.certify, "seconds": options.seconds} if epsilon is not None else {}
+    settings = {**recipe.model_dump(mode="json", exclude_unset=True), **changes, "seed": seed, **asked}
+    if keep(KEPT, row, {})[row].get(str(seed), {}).get("settings") == settings:
+        return
     data = {**recipe.data.model_dump(exclude_unset=True), "root": str(options.data / "mnist")}
 
     def tell(epoch: Any, epochs: int) -> None:
@@ -98,14 +101,15 @@ def reference(row: str, seed: int, options: argparse.Namespace) -> None:
 
     run = radii.train(name, output=folder, resume=True, progress=tell, **{**changes, "data": data, "seed": seed})
     test = radii.load_dataset("mnist", split="test", root=options.data / "mnist")
-    measured: dict[str, Any] = {"card": run.card, "machine": machine()}
+    measured: dict[str, Any] = {"settings": settings, "cpu_seconds": run.card["cpu_seconds"], "machine": machine()}
+    measured["data"] = run.card["data"]["fingerprint"]
     for size in (0.2, 0.3) if epsilon is None else (epsilon,):
         measured[f"pgd {size:g}"], proven, left = attacked(folder / f"{name}.onnx", test, size)
     if epsilon is not None:
         measured["engine"] = certified(
             run.classifier, test[: options.certify], (proven, left), epsilon, options.seconds
         )
-    result.write_text(json.dumps(measured, indent=1) + "\n")
+    keep(KEPT, row, {str(seed): measured})
 
 
 def attacked(network: Path, test: Any, epsilon: float) -> tuple[dict[str, float], Tensor, Tensor]:
@@ -156,11 +160,11 @@ def certified(
     }
 
 
-def table(folder: Path) -> None:
-    """The rows that a folder holds: means over seeds, and their range."""
-    lines = []
+def table() -> None:
+    """The rows that are kept: means over seeds, and their range."""
+    lines, kept = [], json.loads(KEPT.read_text())
     for row, (name, _, epsilon, published) in ROWS.items():
-        done = [json.loads(file.read_text()) for file in sorted(folder.glob(f"{row}-[0-9]*/result.json"))]
+        done = [measured for _, measured in sorted(kept.get(row, {}).items())]
         if not done:
             continue
         sizes = [key for key in done[0] if key.startswith("pgd")]
@@ -176,12 +180,11 @@ def table(folder: Path) -> None:
             left = max(100 * one["engine"]["open"] for one in done)
             clean = _range([one["engine"]["clean"] for one in done])
             engine = f"{shares} of {done[0]['engine']['images']} (clean {clean}; at most {left:.1f} open)"
-        card = done[0]["card"]
-        spent = statistics.mean(one["card"]["cpu_seconds"] for one in done)
+        spent = statistics.mean(one["cpu_seconds"] for one in done)
         lines.append(
             (
                 name + " with a ramp" * row.endswith("-ramp"),
-                str(card["epochs"]),
+                str(done[0]["settings"]["epochs"]),
                 str(len(done)),
                 _range([one[sizes[0]]["clean"] for one in done]),
                 attacked,
