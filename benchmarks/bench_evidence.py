@@ -2,10 +2,10 @@
 
     python benchmarks/bench_evidence.py [--toys 700] [--zoo 80] [--jair 30] [--damaged 200] [--data ../shared/data]
 
-`--toys` random tiny networks of every kind in L∞, L2 and L1; `--zoo` and `--jair` images per network. Search seconds
-are CPU seconds of the whole search (attack, failed goals and all), making seconds what evidence adds to it, check
-seconds what `radii.evidence.check` takes for the same radius. `--first` is the first seed of the toys, for runs in
-parts.
+`--toys` random tiny networks of every kind in L∞, L2 and L1; `--zoo` and `--jair` images per network, the latter of the
+JAIR networks that `--networks` names. Search seconds are CPU seconds of the whole search (attack, failed goals and
+all), making seconds what evidence adds to it, check seconds what `radii.evidence.check` takes for the same radius.
+`--first` is the first seed of the toys, for runs in parts; with `--nodes` the radii repeat exactly.
 """
 
 from __future__ import annotations
@@ -77,11 +77,10 @@ class Timed(Recorder):
             Timed.last = time.process_time() - start
 
 
-def take(net: Classifier, instance: Instance, norm: Norm, tally: Tally, seconds: float) -> bytes | None:
+def take(net: Classifier, instance: Instance, norm: Norm, tally: Tally, budget: Budget) -> bytes | None:
     """The evidence of one input, checked; None where there is none."""
     Timed.last = 0.0
     decider = native.Native(effort="fast", evidence=True)
-    budget = Budget(seconds=seconds)
     radius = decider.measure(net, [instance], Classification(), norm, budget, tolerance=0.002, limit=3.0)[0]
     tally.inputs += 1
     if radius.lower is None or radius.misclassified:
@@ -142,7 +141,7 @@ def jobs(asked: argparse.Namespace) -> Iterator[tuple[str, Iterator[tuple[Classi
         net = load_classifier(f"zoo:{name}")
         yield name, ((net, digit, LINF) for digit in digits), asked.zoo
     if asked.jair and asked.data.is_dir():
-        for name in JAIR:
+        for name in asked.networks:
             images = correct(asked.data, name, asked.jair)
             yield name, ((network(asked.data, name), image, LINF) for image in images), asked.jair
 
@@ -153,6 +152,8 @@ def main() -> None:
     for name, count in (("toys", 700), ("zoo", 80), ("jair", 30), ("damaged", 200), ("first", 0)):
         parser.add_argument(f"--{name}", type=int, default=count)
     parser.add_argument("--seconds", type=float, default=10.0, help="CPU seconds per input")
+    parser.add_argument("--nodes", type=int, help="nodes per input")
+    parser.add_argument("--networks", nargs="+", default=JAIR, help="of the JAIR benchmark")
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "bench_evidence.json")
     asked = parser.parse_args()
@@ -164,7 +165,7 @@ def main() -> None:
         for net, instance, norm in inputs:
             if tally.files >= wanted:
                 break
-            data = take(net, instance, norm, tally, asked.seconds)
+            data = take(net, instance, norm, tally, Budget(seconds=asked.seconds, nodes=asked.nodes))
             files += [] if data is None else [(net, data)]
         rows[name] = tally.row()
         print(name, rows[name], flush=True)

@@ -111,9 +111,12 @@ def test_nodes_bounded_through_hulls_stay_below_their_objectives(seed):
     assert float((lowest[1] - lowest[0]).max()) > 1e-3
 
 
-def test_trees_use_hulls_where_they_pay_and_no_evidence_is_kept():
+def test_trees_use_hulls_where_they_pay_and_logs_hear_of_it():
     plain, _, _ = problem(0)
     assert Tree(plain, 0.3).problem.hulls
-    assert not Tree(plain, 0.3, log=TreeLog([], [], 0.3)).problem.hulls
+    log = TreeLog([], [], 0.3)
+    assert Tree(plain, 0.3, log=log).problem.hulls
+    assert log.hulls
     tuning = replace(plain.tuning, trees=replace(plain.tuning.trees, hull_neurons=plain.net.blocks[0][1] - 1))
-    assert not Tree(replace(plain, tuning=tuning), 0.3).problem.hulls
+    assert not Tree(replace(plain, tuning=tuning), 0.3, log=log).problem.hulls
+    assert not log.hulls

@@ -153,7 +153,7 @@ def test_it_speaks_of_one_network_and_one_input(sample):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"version": 2}, "version"),
+        ({"version": 3}, "version"),
         ({"norm": "l3"}, "norm"),
         ({"radius": 0.0}, "radius"),
         ({"radius": "0.1"}, "radius"),

@@ -55,7 +55,7 @@ def settle_signs(
         ends[0][0, which] = torch.maximum(ends[0][0, which], low)
         ends[1][0, which] = torch.minimum(ends[1][0, which], high)
         known[relu] = ends
-        ball = bound_again(ball, root.region, known, frozen=done, tuning=tuning, hulls=recorder is None)
+        ball = bound_again(ball, root.region, known, frozen=done, tuning=tuning, hulls=True)
         yield ball, relu, failed <= hidden.hopeless * ends[0].shape[1] or len(rest) == 1
         if not go_on(0):
             return

@@ -130,7 +130,7 @@ class SignProver(Prover):
         timely = self.settling.tree_price * self.pass_share <= 1.0 - state.meter.share or state.recorder is not None
         if isinstance(ball, Root) and ball.undecided <= self.settling.large and timely and not state.meter.over:
             ball = CondensedRoot(ball, condense(ball, state.tuning.trees))
-            if state.recorder is None and worth_hulls(ball.net, state.tuning.trees):
+            if worth_hulls(ball.net, state.tuning.trees):
                 ball = bound_again(ball, ball.root.region, tuning=state.tuning, hulls=True)
             self.balls[radius] = ball
         return ball
@@ -144,7 +144,7 @@ class SignProver(Prover):
         if base is not None and size == radius:
             return base
         if isinstance(base, CondensedRoot):
-            ball = bound_again(base, state.region(radius), tuning=state.tuning, hulls=state.recorder is None)
+            ball = bound_again(base, state.region(radius), tuning=state.tuning, hulls=True)
         else:
             before = state.meter.share
             ball = self._through_graph(base, radius, lambda: not state.meter.over)

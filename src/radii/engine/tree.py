@@ -38,8 +38,9 @@ class Tree(SearchTree[Nodes]):
     def __post_init__(self) -> None:
         self.tuning = self.problem.tuning.trees
         self.steps = self.steps or self.tuning.steps
-        if self.log is None:  # evidence has no form for hulls
-            self.problem = self.problem.with_hulls()
+        self.problem = self.problem.with_hulls()
+        if self.log is not None:
+            self.log.hulls = self.problem.hulls
         self.open = self.problem.roots()  # with radius 0 until they are bounded
 
     def started(self) -> Tree:

@@ -111,28 +111,48 @@ def _margins(claim: Claim, instance: Instance, arrays: Arrays, classifier: Class
         undecided = _index(arrays, f"{number}/undecided", net.graph.nodes[relu].size, increasing=True)
         values = _index(arrays, f"{number}/neuron", net.graph.nodes[relu].size)
         layer = walk.open(relu, torch.cat([undecided, values]))
+        if claim.version > 1:
+            hull = _index(arrays, f"{number}/ends", 2 * net.graph.nodes[relu].size, increasing=True)
+            if not bool(torch.isin(hull // 2, layer.which).all()):
+                raise FormatError(f"evidence: expected {number}/ends to name neurons that are in question")
+            walk.tighten(layer, hull)
         if len(values):
             side = _index(arrays, f"{number}/side", 2)
             threshold = _floats(arrays, f"{number}/threshold")
             if len(side) != len(values) or len(threshold) != len(values):
                 raise FormatError("evidence: expected a side and a threshold for every neuron")
-            walk.prove(layer, values, side, threshold, read_forest(arrays, f"{number}/", walk.network.width))
+            walk.prove(layer, values, side, threshold, read_forest(arrays, f"{number}/", walk.network.width, claim))
         if bool((~torch.isin(layer.undecided, undecided)).any()):
             raise InputError("evidence: expected all other neurons to have one sign, got some that are undecided")
         walk.close(layer, undecided)
     rows = asked(walk, claim, classifier.classes, net)
     ball = ball_of(instance, claim, claim.radius, classifier)
-    return lowest(walk.neurons, rows, read_forest(arrays, "margin/", walk.network.width), ball)
+    return lowest(walk.neurons, rows, read_forest(arrays, "margin/", walk.network.width, claim), ball)
 
 
-def read_forest(arrays: Arrays, prefix: str, width: int) -> Forest:
+def read_forest(arrays: Arrays, prefix: str, width: int, claim: Claim) -> Forest:
     """A group's trees from the arrays of a file, every index checked."""
-    kind = _index(arrays, f"{prefix}kind", CUT_SPLIT + 1)
     alpha, alpha2 = (_slopes(arrays, prefix + name, width) for name in ("alpha", "alpha2"))
-    sparse = {}
-    for name, rows, places in (("beta", len(alpha), width), ("beta2", len(alpha2), width), ("cut", None, 2 * width)):
-        sparse[name] = _sparse(arrays, prefix + name, rows, places)
-    return Forest(kind=kind, split=_index(arrays, f"{prefix}split", width), alpha=alpha, alpha2=alpha2, **sparse)
+    return Forest(
+        kind=_index(arrays, f"{prefix}kind", CUT_SPLIT + 1),
+        split=_index(arrays, f"{prefix}split", width),
+        alpha=alpha,
+        beta=_sparse(arrays, f"{prefix}beta", len(alpha), width),
+        hull=_flags(arrays, f"{prefix}hull", len(alpha), claim),
+        alpha2=alpha2,
+        beta2=_sparse(arrays, f"{prefix}beta2", len(alpha2), width),
+        hull2=_flags(arrays, f"{prefix}hull2", len(alpha2), claim),
+        cut=_sparse(arrays, f"{prefix}cut", None, 2 * width),
+    )
+
+
+def _flags(arrays: Arrays, name: str, count: int, claim: Claim) -> Tensor:
+    if claim.version == 1:
+        return torch.zeros(count, dtype=torch.bool)
+    flags = _index(arrays, name, 2)
+    if len(flags) != count:
+        raise FormatError(f"evidence: expected {name} to say yes or no {count} times, got {len(flags)}")
+    return flags == 1
 
 
 def _sparse(arrays: Arrays, name: str, rows: int | None, places: int) -> Sparse:

@@ -11,7 +11,7 @@ from radii.errors import FormatError
 from radii.models.classifier import Classifier
 from radii.problem import Classification, Instance, Norm
 
-VERSION = 1
+VERSION = 2  # 1 knew no hulls; it is still read
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +75,10 @@ class Claim:
         return Claim(**{**body, **lists})._settled()
 
     def _settled(self) -> Claim:
-        if self.version != VERSION:
-            raise FormatError(f"evidence: expected version {VERSION}, got {self.version}; upgrade radii to read it")
+        if not 1 <= self.version <= VERSION:
+            raise FormatError(
+                f"evidence: expected version 1 to {VERSION}, got {self.version}; upgrade radii to read it"
+            )
         if self.norm not in ("linf", "l2", "l1") or self.arithmetic not in ("real", "float32"):
             raise FormatError(f"evidence: expected a norm and an arithmetic, got {self.norm!r} and {self.arithmetic!r}")
         if not (0.0 < self.radius <= self.ball < math.inf):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from radii._torch import Tensor, torch
 from radii.errors import InputError
 from radii.evidence.ball import Ball
+from radii.evidence.hull import Hulls
 from radii.evidence.log import Key, Step, TreeLog
 from radii.evidence.network import Rows
 from radii.evidence.prices import choose
@@ -24,13 +25,20 @@ from radii.evidence.sweep import Bound, Neurons, backwards, chords, rule, sweep
 
 ASCENT = 24  # steps of ascent for a node that its hints do not close
 EXTRA = 400  # nodes that one group may have beyond those of the engine's tree
+NEAR = 1e-9  # part of what a bound is made of: by less than this nothing is closed through hulls
 
 
 class Source:
     """One logged tree, in the columns of the checker."""
 
-    def __init__(self, log: TreeLog, columns: dict[tuple[int, int], int], active: dict[int, Tensor]) -> None:
-        self.steps = log.steps()
+    def __init__(
+        self,
+        log: TreeLog,
+        columns: dict[tuple[int, int], int],
+        active: dict[int, Tensor],
+        places: Collection[int] | None = None,
+    ) -> None:
+        self.steps = log.steps(places)
         own = [(int(r), int(v)) for r, v in log.columns]
         self.to = np.array([columns.get(pair, -1) for pair in own], dtype=np.int64)
         self.fixed = np.array([pair not in columns and bool(active[pair[0]][pair[1]]) for pair in own], dtype=bool)
@@ -81,6 +89,8 @@ class Grown:
     alpha2: list[Tensor] = field(default_factory=list)
     beta2: list[Tensor] = field(default_factory=list)
     cut: list[Sparse] = field(default_factory=list)
+    hull: list[Tensor] = field(default_factory=list)
+    hull2: list[Tensor] = field(default_factory=list)
 
     def forest(self, width: int) -> Forest:
         """All levels as one."""
@@ -97,6 +107,8 @@ class Grown:
             alpha=torch.cat([none.to(torch.uint8), *self.alpha]),
             alpha2=torch.cat([none.to(torch.uint8), *self.alpha2]),
             cut=Sparse(count, place, value),
+            hull=torch.cat([empty.bool(), *self.hull]),
+            hull2=torch.cat([empty.bool(), *self.hull2]),
             **sparse,
         )
 
@@ -109,12 +121,16 @@ def _sparse(full: Tensor) -> Sparse:
 class Grower:
     """Makes the trees of a group of rows; with `must`, a row that stays open is an error.
 
-    `until` is the CPU time of this process at which it gives up.
+    `until` is the CPU time of this process at which it gives up; with `hulls`, what chords leave open is bounded once
+    more through hulls of first-layer neurons.
     """
 
-    def __init__(self, net: Neurons, rows: Rows, ball: Ball, must: bool, until: float = math.inf) -> None:
+    def __init__(
+        self, net: Neurons, rows: Rows, ball: Ball, must: bool, until: float = math.inf, hulls: bool = False
+    ) -> None:
         self.net, self.rows, self.ball, self.must = net, net.charged(rows), ball, must
         self.width = len(net.low)
+        self.hulls = Hulls.of(net, ball) if hulls and net.blocks else None
         self.extra = EXTRA
         self.until = until
         self.grown = Grown()
@@ -145,13 +161,14 @@ class Grower:
             raise InputError("making it took too long")
         ends = level.low, level.high
         alpha, beta = self._hinted(level, ends, 1)
-        bound = self._bound(level.row, ends, alpha, beta)
         empty = (level.low > level.high).any(1)
-        closed = empty | (bound.least(self.ball) > 0)
+        bound, value, hull = self._best(level.row, ends, alpha, beta, empty)
+        closed = empty | (value > 0)
         kind = torch.full((len(level.row),), LEAF)
         open_ = (~closed).nonzero()[:, 0]
         self.grown.alpha.append(alpha)
         self.grown.beta.append(beta)
+        self.grown.hull.append(hull)
         children = _Level(level.row[:0], [], level.low[:0], level.high[:0])
         if len(open_):
             part = _Level(level.row[open_], [level.hints[i] for i in open_.tolist()], ends[0][open_], ends[1][open_])
@@ -168,11 +185,11 @@ class Grower:
         empty = (ends[0] > ends[1]).any(1)
         kind[empty] = EMPTY
         alpha, beta = self._hinted(level, ends, 2)
-        value = self._bound(level.row, ends, alpha, beta).least(self.ball)
+        _, value, hull = self._best(level.row, ends, alpha, beta, empty)
         splits = [self._split(hint, ends, i) for i, hint in enumerate(level.hints)]
         stuck = [i for i, split in enumerate(splits) if split is None and not bool(empty[i]) and not bool(value[i] > 0)]
         if stuck:
-            self._rescue(level, ends, torch.tensor(stuck), alpha, beta, value)
+            self._rescue(level, ends, torch.tensor(stuck), (alpha, beta, value, hull))
         kind[~empty & (value > 0)] = CUT
         for i in stuck:
             if not bool(value[i] > 0):
@@ -181,6 +198,7 @@ class Grower:
         again = kind == CUT
         self.grown.alpha2.append(alpha[again])
         self.grown.beta2.append(beta[again])
+        self.grown.hull2.append(hull[again])
         return kind, self._children(level, ends, kind, splits)
 
     def _children(
@@ -240,13 +258,34 @@ class Grower:
     def _bound(self, row: Tensor, ends: tuple[Tensor, Tensor], alpha: Tensor, beta: Tensor) -> Bound:
         return sweep(self.net, self.rows.pick(row), ends, alpha.double() / 255.0, beta)
 
+    def _best(
+        self, row: Tensor, ends: tuple[Tensor, Tensor], alpha: Tensor, beta: Tensor, empty: Tensor
+    ) -> tuple[Bound, Tensor, Tensor]:
+        """Bounds of nodes, their least values, and which of them take hulls: those that chords leave open."""
+        bound = self._bound(row, ends, alpha, beta)
+        value, hull = bound.least(self.ball), torch.zeros_like(row, dtype=torch.bool)
+        which = (~(value > 0) & ~empty).nonzero()[:, 0]
+        if self.hulls is None or not len(which):
+            return bound, value, hull
+        mine = ends[0][which], ends[1][which]
+        other = self.hulls.sweep(self.rows.pick(row[which]), mine, alpha[which].double() / 255.0, beta[which])
+        least = other.least(self.ball)
+        # On other machines sums round otherwise, and v with them: what a hull closes, it closes by more than that.
+        higher = (least > value[which]) & ~((least > 0) & (least <= NEAR * other.size))
+        at = which[higher]
+        hull[at], value[at] = True, least[higher]
+        for name in ("a", "c", "size"):
+            getattr(bound, name)[at] = getattr(other, name)[higher]
+        return bound, value, hull
+
     def _rescue(
-        self, level: _Level, ends: tuple[Tensor, Tensor], which: Tensor, alpha: Tensor, beta: Tensor, value: Tensor
+        self, level: _Level, ends: tuple[Tensor, Tensor], which: Tensor, found: tuple[Tensor, Tensor, Tensor, Tensor]
     ) -> None:
-        """Gradient ascent on the slopes and multipliers of nodes, in place."""
+        """Gradient ascent on the slopes and multipliers of nodes; α, β, values and use of hulls change in place."""
+        alpha, beta, value, hull = found
         row, mine = level.row[which], (ends[0][which], ends[1][which])
         a, b = alpha[which].double() / 255.0, beta[which].clone()
-        best_value, best_a, best_b = value[which].clone(), alpha[which].clone(), b.clone()
+        best_value, best_a, best_b = torch.full_like(value[which], -torch.inf), alpha[which], b
         rows = self.rows.pick(row)
         for step in range(ASCENT):
             with torch.enable_grad():
@@ -262,14 +301,17 @@ class Grower:
             b = torch.where((mine[0] == 0) | (mine[1] == 0), b.detach() + 0.1 * rate * size * pull, b.detach())
             b = torch.where(mine[0] == 0, b.clamp_min(0.0), torch.where(mine[1] == 0, b.clamp_max(0.0), b))
             coarse = (a * 255).round().to(torch.uint8)
-            found = self._bound(row, mine, coarse, b).least(self.ball)
-            better = found > best_value
-            best_value = torch.where(better, found, best_value)
-            best_a = torch.where(better[:, None], coarse, best_a)
-            best_b = torch.where(better[:, None], b, best_b)
+            least = self._bound(row, mine, coarse, b).least(self.ball)
+            higher = least > best_value
+            best_value = torch.where(higher, least, best_value)
+            best_a = torch.where(higher[:, None], coarse, best_a)
+            best_b = torch.where(higher[:, None], b, best_b)
             if bool((best_value > 0).all()):
                 break
-        alpha[which], beta[which], value[which] = best_a, best_b, best_value
+        _, best_value, best_hull = self._best(row, mine, best_a, best_b, torch.zeros_like(which, dtype=torch.bool))
+        higher = best_value > value[which]
+        at = which[higher]
+        alpha[at], beta[at], value[at], hull[at] = (part[higher] for part in (best_a, best_b, best_value, best_hull))
 
     def _own(
         self, level: _Level, ends: tuple[Tensor, Tensor], i: int, alpha: Tensor, beta: Tensor

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -51,6 +50,7 @@ class TreeLog:
     where: Sequence[tuple[int, Tensor]]
     labels: list[Any]
     ball: float
+    hulls: bool = False  # whether nodes were bounded through hulls of first-layer neurons
     batches: list[_Batch] = field(default_factory=list)
 
     def tell(self, stage: int, nodes: Nodes, signs: Tensor | None = None) -> None:
@@ -80,23 +80,32 @@ class TreeLog:
         """About what the log occupies."""
         return sum(b.alpha.nbytes + b.keys[1].nbytes * 2 + b.beta[2].nbytes * 3 for b in self.batches)
 
-    def steps(self) -> dict[tuple[int, Key], dict[int, Step]]:
-        """What is known of every node, by objective and splits, by stage; the last word counts."""
+    def steps(self, places: Collection[int] | None = None) -> dict[tuple[int, Key], dict[int, Step]]:
+        """What is known of every node, by objective and splits, by stage; the last word counts.
+
+        Of the objectives at some places of the labels only, if these are given: of a hidden tree few are of use.
+        """
         found: dict[tuple[int, Key], dict[int, Step]] = {}
         for batch in self.batches:
-            for i, (key, beta) in enumerate(zip(_keys(batch), _pulls(batch))):
+            asked = np.isin(batch.objective, list(places)) if places is not None else batch.objective >= 0
+            mine = asked.nonzero()[0]
+            for i, key, beta in zip(mine.tolist(), _keys(batch, mine), _pulls(batch, mine)):
                 found.setdefault((int(batch.objective[i]), key), {})[batch.stage] = Step(batch.alpha[i], beta)
         return found
 
 
-def _keys(batch: _Batch) -> Iterator[Key]:
-    ends = np.searchsorted(batch.keys[0], np.arange(len(batch.objective) + 1))
-    for first, last in pairwise(ends):
-        yield tuple(sorted(batch.keys[1][first:last].tolist()))
+def _keys(batch: _Batch, nodes: NDArray[np.int64]) -> Iterator[Key]:
+    for part in _parts(batch.keys[0], nodes):
+        yield tuple(sorted(batch.keys[1][part].tolist()))
 
 
-def _pulls(batch: _Batch) -> Iterator[dict[int, float]]:
+def _pulls(batch: _Batch, nodes: NDArray[np.int64]) -> Iterator[dict[int, float]]:
     node, column, value = batch.beta
-    ends = np.searchsorted(node, np.arange(len(batch.objective) + 1))
-    for first, last in pairwise(ends):
-        yield dict(zip(column[first:last].tolist(), value[first:last].tolist()))
+    for part in _parts(node, nodes):
+        yield dict(zip(column[part].tolist(), value[part].tolist()))
+
+
+def _parts(owner: NDArray[np.int64], nodes: NDArray[np.int64]) -> Iterator[slice]:
+    """Where the entries of each node begin and end, among entries in the order of their owners."""
+    ends = zip(np.searchsorted(owner, nodes).tolist(), np.searchsorted(owner, nodes + 1).tolist())
+    return (slice(first, last) for first, last in ends)

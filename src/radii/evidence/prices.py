@@ -8,7 +8,7 @@ from radii.evidence.proof import NODES, Sparse, hidden
 from radii.evidence.sweep import Bound, Neurons
 
 _STEPS = 7
-_GAIN = 0.002  # a tightening is kept if it gains at least this part of the end's distance from 0, or of the width
+GAIN = 0.002  # a tightening is kept if it gains at least this part of the end's distance from 0, or of the width
 
 
 def choose(net: Neurons, ends: tuple[Tensor, Tensor], cut: Bound) -> Sparse:
@@ -27,7 +27,7 @@ def choose(net: Neurons, ends: tuple[Tensor, Tensor], cut: Bound) -> Sparse:
             price, found = _best(net.ball, bound.a, bound.c, cut.a[where[0]], cut.c[where[0]])
             old = torch.where(side == 0, low[where], -high[where])
             width = high[where] - low[where]
-            good = found > old + _GAIN * width
+            good = found > old + GAIN * width
             keep = good.nonzero()[:, 0]
             for turn, target in ((0, low), (1, high)):
                 mine = keep[side[keep] == turn]

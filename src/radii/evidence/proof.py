@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from radii._torch import Tensor, torch
 from radii.errors import FormatError
 from radii.evidence.ball import Ball
+from radii.evidence.hull import Hulls
 from radii.evidence.network import Rows
 from radii.evidence.rounding import TINY, UP, gamma
 from radii.evidence.sweep import Bound, Neurons, rule, sweep
@@ -65,6 +66,8 @@ class Forest:
     alpha2: Tensor  # of second bounds: those of CUT nodes
     beta2: Sparse
     cut: Sparse  # of nodes with a cut: place is 2·column for the lower end, 2·column + 1 for the upper one
+    hull: Tensor  # (first bounds,) bool: whether they take hulls of first-layer neurons in place of chords
+    hull2: Tensor  # (second bounds,)
 
 
 def lowest(net: Neurons, rows: Rows, forest: Forest, ball: Ball | None = None) -> Tensor:
@@ -89,7 +92,7 @@ def lowest(net: Neurons, rows: Rows, forest: Forest, ball: Ball | None = None) -
 
 class _Reader:
     def __init__(self, net: Neurons, rows: Rows, forest: Forest, ball: Ball) -> None:
-        self.net, self.forest, self.ball = net, forest, ball
+        self.net, self.forest, self.ball, self.hulls = net, forest, ball, Hulls.of(net, ball)
         self.rows = net.charged(rows)
         self.at = {"node": 0, "split": 0, "first": 0, "second": 0, "cut": 0}
 
@@ -127,7 +130,9 @@ class _Reader:
         found = torch.full((len(row),), torch.inf, dtype=torch.float64)
         bounded = (kind != SPLIT).nonzero()[:, 0]
         first, last = self._take("first", len(bounded), len(self.forest.alpha))
-        bound = self._bound(row, ends, bounded, self.forest.alpha[first:last], self.forest.beta.part(first, last))
+        forest = self.forest
+        hints = forest.alpha[first:last], forest.beta.part(first, last), forest.hull[first:last]
+        bound = self._bound(row, ends, bounded, *hints)
         found[bounded] = bound.least(self.ball)
         with_cut = (kind == CUT) | (kind == EMPTY) | (kind == CUT_SPLIT)
         cut = with_cut.nonzero()[:, 0]
@@ -140,7 +145,7 @@ class _Reader:
         again = (kind == CUT).nonzero()[:, 0]
         first, last = self._take("second", len(again), len(self.forest.alpha2))
         if len(again):
-            hints = self.forest.alpha2[first:last], self.forest.beta2.part(first, last)
+            hints = forest.alpha2[first:last], forest.beta2.part(first, last), forest.hull2[first:last]
             second = self._bound(row, ends, again, *hints).least(self.ball)
             found[again] = torch.maximum(found[again], second)
         empty = (ends[0] > ends[1]).any(1)
@@ -150,10 +155,17 @@ class _Reader:
         )
         return torch.where(kind >= SPLIT, torch.full_like(found, torch.inf), found), ends
 
-    def _bound(self, row: Tensor, ends: tuple[Tensor, Tensor], which: Tensor, alpha: Tensor, beta: Sparse) -> Bound:
-        mine = ends[0][which], ends[1][which]
-        slopes = alpha.to(torch.float64) / 255.0
-        return sweep(self.net, self.rows.pick(row[which]), mine, slopes, beta.dense(ends[0].shape[1]))
+    def _bound(
+        self, row: Tensor, ends: tuple[Tensor, Tensor], which: Tensor, alpha: Tensor, beta: Sparse, hull: Tensor
+    ) -> Bound:
+        rows, low, high = self.rows.pick(row[which]), ends[0][which], ends[1][which]
+        slopes, pulls = alpha.to(torch.float64) / 255.0, beta.dense(ends[0].shape[1])
+        if not bool(hull.any()):
+            return sweep(self.net, rows, (low, high), slopes, pulls)
+        c, h = (~hull).nonzero()[:, 0], hull.nonzero()[:, 0]
+        chords = sweep(self.net, rows.pick(c), (low[c], high[c]), slopes[c], pulls[c])
+        hulls = self.hulls.sweep(rows.pick(h), (low[h], high[h]), slopes[h], pulls[h])
+        return Bound.join([chords, hulls]).pick(torch.argsort(torch.cat([c, h])))
 
     def children(self, row: Tensor, ends: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Both children of every inner node, the active one first."""

@@ -16,6 +16,7 @@ from radii.evidence.claim import Claim
 from radii.evidence.file import Arrays, pack
 from radii.evidence.grow import Grower, Hint, Source
 from radii.evidence.log import TreeLog
+from radii.evidence.prices import GAIN
 from radii.evidence.proof import Forest
 from radii.evidence.walk import Layer, Walk
 from radii.models.classifier import Classifier
@@ -103,8 +104,12 @@ class Recorder:
         walk = Walk(net.graph, ball_of(self.instance, claim, claim.ball, self.classifier))
         columns: dict[tuple[int, int], int] = {}
         active: dict[int, Tensor] = {}
+        hulls = any(log.hulls for log in (*self._layers, best))
         for number, relu in enumerate(walk.relus):
             layer = walk.open(relu)
+            hull = _worth(walk, layer) if hulls else layer.which[:0]
+            arrays[f"{number}/ends"] = hull.numpy().astype(np.int32)
+            walk.tighten(layer, hull)
             self._lemmas(walk, layer, number, arrays, columns, active)
             undecided = _nearly(layer)
             arrays[f"{number}/undecided"] = undecided.numpy().astype(np.int32)
@@ -116,7 +121,7 @@ class Recorder:
         known = {label: Hint(source, place, ()) for place, label in enumerate(best.labels)}
         hints = [known.get(row, Hint(None, 0, ())) for row in range(len(rows.b))]
         ball = ball_of(self.instance, claim, claim.radius, self.classifier)
-        _write(arrays, "margin/", Grower(walk.neurons, rows, ball, True, self._until).grow(hints))
+        _write(arrays, "margin/", Grower(walk.neurons, rows, ball, True, self._until, best.hulls).grow(hints))
         return arrays
 
     def _lemmas(
@@ -146,10 +151,14 @@ class Recorder:
         side = torch.tensor([s for _, s in wanted])
         sign = 1.0 - 2.0 * side.double()
         threshold = sign * torch.tensor([new for new, _, _ in wanted.values()], dtype=torch.float64)
-        sources = {id(log): Source(log, columns, active) for _, log, _ in wanted.values()}
+        used: dict[int, tuple[TreeLog, set[int]]] = {}
+        for _, log, place in wanted.values():
+            used.setdefault(id(log), (log, set()))[1].add(place)
+        sources = {key: Source(log, columns, active, places) for key, (log, places) in used.items()}
         hints = [Hint(sources[id(log)], place, ()) for _, log, place in wanted.values()]
         rows = layer.rows.pick(layer.place(values)).times(sign).minus(sign * threshold)
-        forest = Grower(walk.neurons, rows, walk.ball, False, self._until).grow(hints)
+        hulls = any(log.hulls for _, log, _ in wanted.values())
+        forest = Grower(walk.neurons, rows, walk.ball, False, self._until, hulls).grow(hints)
         arrays[f"{number}/side"] = side.numpy().astype(np.uint8)
         arrays[f"{number}/threshold"] = threshold.numpy()
         _write(arrays, f"{number}/", forest)
@@ -163,11 +172,25 @@ def _nearly(layer: Layer) -> Tensor:
     return layer.which[(low < slack) & (high > -slack)]
 
 
+def _worth(walk: Walk, layer: Layer) -> Tensor:
+    """The ends of undecided values that hulls tighten, as `Walk.tighten` takes them."""
+    which = layer.undecided
+    if not walk.neurons.blocks or not len(which):
+        return which[:0]
+    ends = torch.stack([2 * which, 2 * which + 1], 1).flatten()
+    found = walk.through_hulls(layer, ends)
+    old = torch.stack([layer.low[which], -layer.high[which]], 1).flatten()
+    width = (layer.high - layer.low)[which].repeat_interleave(2)
+    return ends[found > old + GAIN * width]
+
+
 def _write(arrays: Arrays, prefix: str, forest: Forest) -> None:
     arrays[f"{prefix}kind"] = forest.kind.numpy().astype(np.uint8)
     arrays[f"{prefix}split"] = forest.split.numpy().astype(np.int32)
     arrays[f"{prefix}alpha"] = forest.alpha.numpy()
     arrays[f"{prefix}alpha2"] = forest.alpha2.numpy()
+    arrays[f"{prefix}hull"] = forest.hull.numpy().astype(np.uint8)
+    arrays[f"{prefix}hull2"] = forest.hull2.numpy().astype(np.uint8)
     for name, kind in (("beta", np.float64), ("beta2", np.float64), ("cut", np.float32)):
         sparse = getattr(forest, name)
         arrays[f"{prefix}{name}/count"] = sparse.count.numpy().astype(np.int32)

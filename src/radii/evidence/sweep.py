@@ -73,6 +73,11 @@ class Bound:
         """These rows, repeated and ordered as asked."""
         return Bound(self.a[index], self.c[index], self.size[index])
 
+    @staticmethod
+    def join(parts: list[Bound]) -> Bound:
+        """All bounds of several groups."""
+        return Bound(*(torch.cat([getattr(p, f) for p in parts]) for f in ("a", "c", "size")))
+
     def least(self, ball: Ball) -> Tensor:
         """A lower bound of every row on the ball."""
         return ball.least(self.a, self.c, self.size)
@@ -100,36 +105,66 @@ class Pass:
     v: Tensor  # (rows, n)
     u: Tensor
     height: Tensor
+    cost: Tensor  # (rows, some) minus the coefficients of relu(z) that were given no line
 
 
-def backwards(net: Neurons, rows: Rows, ends: tuple[Tensor, Tensor], alpha: Tensor, beta: Tensor | None = None) -> Pass:
-    """The coefficients with which a row leans on every neuron."""
+def backwards(
+    net: Neurons,
+    rows: Rows,
+    ends: tuple[Tensor, Tensor],
+    alpha: Tensor,
+    beta: Tensor | None = None,
+    overlooked: int = 0,
+) -> Pass:
+    """The coefficients with which a row leans on every neuron.
+
+    Undecided neurons of the first block, which has so many as are to be `overlooked`, get no lines above them.
+    """
     n = ends[0].shape[1]
     undecided, steep, height = chords(*ends)
     floor = torch.where(undecided, alpha, steep)
     v = rows.m[:, :n]
     u = torch.zeros_like(v)
     parts: list[Tensor] = []
+    cost = v.new_zeros((len(v), overlooked))
     for first, last in reversed([block for block in net.blocks if block[1] <= n]):
         part = v[:, first:last]
         through = part * torch.where(part > 0, floor[:, first:last], steep[:, first:last])
+        if overlooked and not first:
+            without = undecided[:, :last] & (part < 0)
+            cost = torch.where(without, -part, torch.zeros_like(part))
+            through = torch.where(without, torch.zeros_like(part), through)
         if beta is not None:
             through = through - beta[:, first:last]
         parts.insert(0, through)
         if first:
             v = torch.cat([v[:, :first] + through @ net.own.rows.m[first:last, :first], v[:, first:]], 1)
     u = torch.cat(parts, 1) if parts else u
-    return Pass(v, u, height)
+    if overlooked:
+        height = torch.cat([torch.where(cost > 0, 0.0, height[:, :overlooked]), height[:, overlooked:]], 1)
+    return Pass(v, u, height, cost)
 
 
 def sweep(
     net: Neurons, asked: Charged, ends: tuple[Tensor, Tensor], alpha: Tensor, beta: Tensor | None = None
 ) -> Bound:
     """Bounds of rows wherever low ≤ z ≤ high; ends, α and β are (rows, n)."""
+    return overlooking(net, asked, ends, alpha, beta, 0)[0]
+
+
+def overlooking(
+    net: Neurons,
+    asked: Charged,
+    ends: tuple[Tensor, Tensor],
+    alpha: Tensor,
+    beta: Tensor | None,
+    overlooked: int,
+) -> tuple[Bound, Tensor]:
+    """The same without lines above undecided neurons of the first block: row ≥ a·δ + c − cost·relu(z), cost ≥ 0."""
     low, high = ends
     n = low.shape[1]
     rows, own = asked.rows, net.own.rows
-    back = backwards(net, rows, ends, alpha, beta)
+    back = backwards(net, rows, ends, alpha, beta, overlooked)
     a = torch.addmm(rows.a, back.u, own.a[:n])
     used = (back.v.clamp_max(0.0) * back.height).sum(1)
     c = rows.b + back.u @ own.b[:n] + used
@@ -140,4 +175,4 @@ def sweep(
         gross = gross + beta.abs() @ net.span[:n] + held.abs().sum(1)
     uses = back.u.abs()
     lost = uses @ net.own.charge[:n] + asked.charge + gamma(2 * n) * gross
-    return Bound(a, c - lost * UP - TINY, (asked.size + uses @ net.own.size[:n]) * UP)
+    return Bound(a, c - lost * UP - TINY, (asked.size + uses @ net.own.size[:n]) * UP), back.cost

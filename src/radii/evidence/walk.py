@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 from radii._torch import Tensor, torch
 from radii._torch import functional as F
 from radii.evidence.ball import Ball
+from radii.evidence.hull import Hulls
 from radii.evidence.network import Network, Rows
 from radii.evidence.proof import NODES, Forest, lowest
 from radii.evidence.rounding import U
@@ -67,15 +69,31 @@ class Walk:
             ends[which] = sign * torch.where(found > old, found, old)
         return layer
 
-    def _lines(self, asked: Charged) -> Tensor:
+    def tighten(self, layer: Layer, ends: Tensor) -> None:
+        """Bounds ends of values in question through hulls: 2·value for the lower end, 2·value + 1 for the upper one."""
+        found = self.through_hulls(layer, ends)
+        for turn, target in enumerate((layer.low, layer.high)):
+            mine = ends % 2 == turn
+            at, sign = ends[mine] // 2, 1.0 - 2.0 * turn
+            old = sign * target[at]
+            target[at] = sign * torch.where(found[mine] > old, found[mine], old)
+
+    def through_hulls(self, layer: Layer, ends: Tensor) -> Tensor:
+        """Lower bounds of z, or −z at upper ends, by hulls of first-layer neurons."""
+        asked = self.neurons.charged(layer.rows.pick(layer.place(ends // 2))).times(1.0 - 2.0 * (ends % 2).double())
+        return self._lines(asked, Hulls.of(self.neurons, self.ball))
+
+    def _lines(self, asked: Charged, hulls: Hulls | None = None) -> Tensor:
+        """Least values of rows by lines that the rule chooses; with `hulls`, by those above first-layer neurons."""
         net, n = self.neurons, len(self.neurons.low)
+        bounded = partial(sweep, net) if hulls is None else hulls.sweep
         slopes = rule(net.low, net.high)
         step = max(1, NODES // max(1, n, asked.rows.a.shape[1]))
         found = []
         for i in range(0, len(asked.charge), step):
             part = torch.arange(i, min(i + step, len(asked.charge)))
             ends = net.low.expand(len(part), n), net.high.expand(len(part), n)
-            found.append(sweep(net, asked.pick(part), ends, slopes.expand(len(part), n)).least(self.ball))
+            found.append(bounded(asked.pick(part), ends, slopes.expand(len(part), n)).least(self.ball))
         return torch.cat(found) if found else asked.charge
 
     def prove(self, layer: Layer, values: Tensor, side: Tensor, threshold: Tensor, forest: Forest) -> None:
