@@ -18,8 +18,9 @@ from radii.bounds.intermediate import bound_root
 from radii.bounds.rounding import U32
 from radii.engine.condensed import condense, objectives, spanning
 from radii.engine.cutting import _positions, refine
-from radii.engine.matrices import factor_charges
+from radii.engine.matrices import Matrices, factor_charges
 from radii.engine.slopes import climb
+from radii.engine.sparse import SparseRows, sparse_rows
 from radii.engine.subproblem import Problem
 from radii.engine.sweep import both_ends, hidden_rows
 from radii.engine.tuning import DEFAULT
@@ -178,3 +179,34 @@ def test_products_whose_parts_cancel_stay_within_their_charges(seed):
     assert bool((lost <= allowed).all())
     without = torch.from_numpy(u).double().abs() @ ((a - p @ w).abs() @ magnitude)
     assert bool((lost > without).any())
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([torch.float32, torch.float64]), st.integers(1, 4))
+def test_products_without_zeros_are_the_products(seed, dtype, batch):
+    rng = np.random.default_rng(seed)
+    n, d, count = rng.integers(1, 9, 3)
+    dense = torch.from_numpy(rng.integers(-9, 10, (n, d)) * (rng.random((n, d)) < 0.3)).to(dtype)  # exact in floats
+    rows = SparseRows(dense, batch)
+    u, x = (torch.from_numpy(rng.integers(-9, 10, (2, count, k))).to(dtype) for k in (n, d))
+    assert torch.equal(rows.at(x), x @ dense.T)
+    for k in range(1, n + 1):
+        assert torch.equal(rows.combined(u[..., :k]), u[..., :k] @ dense[:k])
+
+
+def test_zeros_are_left_out_of_whole_layers_that_have_many():
+    net = problem(0)[0].net
+    starts = [first for first, _ in net.blocks]
+    net.neurons.a[: starts[2]] *= torch.arange(net.neurons.a.shape[1]) < 1  # of six inputs the first two layers see one
+    few = replace(DEFAULT.trees, sparse_share=0.2, sparse_size=1)
+    assert sparse_rows(net, few) == starts[2]
+    assert sparse_rows(net, replace(few, sparse_share=0.1)) == 0
+    assert sparse_rows(net, replace(few, sparse_size=2**20)) == 0
+    none = net.neurons.pick(torch.arange(0))
+    for dtype in (torch.float32, torch.float64):
+        dense, sparse = (Matrices.of(net, none, dtype, trees=trees) for trees in (DEFAULT.trees, few))
+        assert dense.sparse is None
+        assert sparse.sparse is not None
+        u, x = torch.rand((5, 3, net.size), dtype=dtype), torch.rand((4, net.neurons.a.shape[1]), dtype=dtype)
+        for k in (starts[1], starts[2], net.size):
+            assert torch.allclose(sparse.inputs(u[..., :k]), dense.inputs(u[..., :k]), atol=1e-5)
+        assert torch.allclose(sparse.linear(x), dense.linear(x), atol=1e-5)

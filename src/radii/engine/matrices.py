@@ -1,7 +1,8 @@
 """Matrices: a condensed network and its objectives in one precision, with what each use of them costs in rounding.
 
 In dense networks A has few independent rows: everything depends on x through the first layer alone, less the neurons
-that are off on the ball. Products with A then go through two thin matrices.
+that are off on the ball. Products with A then go through two thin matrices. In convolutions the first rows of A are 0
+nearly everywhere, and products leave zeros out.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from radii._torch import Tensor, torch
 from radii.bounds.region import Region
 from radii.bounds.rounding import UP, gamma, unit_of
 from radii.engine.condensed import Condensed, Rows, charges
+from radii.engine.sparse import SparseRows, sparse_rows
+from radii.engine.tuning import DEFAULT, Trees
 
 LEAST_FACTOR = 1e-18  # smaller entries of P and W are dropped before what they miss is charged: float32 holds the rest
 FLUSH = 1e-20  # float32 weights below this are dropped: subnormal numbers are slow, and FLUSHED charges for them
@@ -30,9 +33,12 @@ class Matrices:
     region: Region
     unit: float
     thin: tuple[Tensor, Tensor] | None = None  # P (n, r) and W (r, d) with A = P·W up to rounding, where r is small
+    sparse: SparseRows | None = None  # the first rows of A, where they are 0 nearly everywhere
 
     @staticmethod
-    def of(net: Condensed, objectives: Rows, dtype: torch.dtype, mixed: bool = False) -> Matrices:
+    def of(
+        net: Condensed, objectives: Rows, dtype: torch.dtype, mixed: bool = False, trees: Trees = DEFAULT.trees
+    ) -> Matrices:
         """Both cast to a precision; the casts are part of the charges, and sums of objectives where they are mixed."""
         unit = unit_of(dtype)
         magnitude = net.region.magnitude()[0]
@@ -43,8 +49,9 @@ class Matrices:
         objective = charges(objectives, magnitude, net.high, unit, len(objectives.b) + 1 if mixed else 0)
         lost = 0.0 if dtype == torch.float64 else FLUSHED * (1.0 + float(magnitude.sum() + net.high.clamp_min(0).sum()))
         span = torch.maximum(net.high, -net.low) * (1.0 + 4 * unit)
+        neurons, few = _cast(net.neurons, dtype), sparse_rows(net, trees)
         return Matrices(
-            _cast(net.neurons, dtype),
+            neurons,
             _cast(objectives, dtype),
             (charge * (1.0 + 4 * unit) + lost).to(dtype),
             (objective * (1.0 + 4 * unit) + lost).to(dtype),
@@ -52,11 +59,16 @@ class Matrices:
             net.region.to(dtype),
             unit,
             None if thin is None else (thin[0].to(dtype), thin[1].to(dtype)),
+            SparseRows(neurons.a[:few]) if few else None,
         )
 
     def inputs(self, u: Tensor) -> Tensor:
-        """u·A for coefficients (…, k) of the first k neurons, by the cheaper of two ways."""
+        """u·A for coefficients (…, k) of the first k neurons, by the cheapest of three ways."""
         k = u.shape[-1]
+        if self.sparse is not None:
+            few = min(k, self.sparse.count)
+            found = self.sparse.combined(u[..., :few])
+            return found if few == k else found.add_(u[..., few:] @ self.neurons.a[few:k])
         if self.thin is None or not thinner(k, *self.thin[1].shape):
             return u @ self.neurons.a[:k]
         p, w = self.thin
@@ -64,6 +76,9 @@ class Matrices:
 
     def linear(self, x: Tensor) -> Tensor:
         """A·x + b of all neurons at points (…, d)."""
+        if self.sparse is not None:
+            rest = x @ self.neurons.a[self.sparse.count :].T
+            return torch.cat([self.sparse.at(x), rest], -1).add_(self.neurons.b)
         if self.thin is None:
             return torch.addmm(self.neurons.b, x, self.neurons.a.T)
         p, w = self.thin

@@ -44,7 +44,7 @@ def bound_again(
             low[first:last] = torch.maximum(low[first:last], known[relu][0][0, which])
             high[first:last] = torch.minimum(high[first:last], known[relu][1][0, which])
     net = replace(net, low=low, high=high)
-    side = Matrices.of(net, net.neurons.pick(torch.arange(0)), torch.float64)
+    side = Matrices.of(net, net.neurons.pick(torch.arange(0)), torch.float64, trees=tuning.trees)
     rounds = tuning.trees.hull_rounds if hulls and worth_hulls(net, tuning.trees) else 0
     for (relu, _), (first, last) in zip(net.where, net.blocks):
         if relu not in frozen:

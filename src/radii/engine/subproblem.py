@@ -38,7 +38,9 @@ class Problem:
         down, up = net.region.box()
         middle = (0.5 * (up[0] - down[0])).to(torch.float32)
         half = torch.maximum(up[0] - middle.double(), down[0] + middle.double()) * (1.0 + 8 * U32)
-        fine, fast = (Matrices.of(net, objectives, t, members is not None) for t in (torch.float64, torch.float32))
+        fine, fast = (
+            Matrices.of(net, objectives, t, members is not None, tuning.trees) for t in (torch.float64, torch.float32)
+        )
         return Problem(net, fine, fast, middle, half.to(torch.float32), tuning, members)
 
     def over(self, part: Callable[[Region], Region]) -> Problem:

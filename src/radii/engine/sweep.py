@@ -135,19 +135,25 @@ def _hidden_rows(
     whole = v.new_zeros((*v.shape[:2], last))
     whole.scatter_(2, which[..., None], turn[..., None])
     u = whole[..., :first]
+    k = b
     for start, end in reversed([b for b in net.blocks if b[1] <= first]):
         above = v[..., start:end].clamp_min(0.0)
         below = v[..., start:end] - above
         if leaves_first and not start:
             left = below * relaxation.unstable[:, None, :end]
             below = below - left
+        k = k + _each(below, relaxation.lift[:, start:end])
         u[..., start:end] = above.mul_(floor[..., start:end]).addcmul_(below, steep[..., start:end])
         if start:
             v[..., :start] += u[..., start:end] @ side.neurons.m[start:end, :start]
     a = side.inputs(whole)
-    below = v.clamp_max(0.0)
-    below[..., : left.shape[-1]] -= left
-    k = b + u @ side.neurons.b[:first] + (below * relaxation.lift[:, None]).sum(-1)
-    error = error + u.abs() @ side.charge[:first]
-    error = error + gamma(first + 6, side.unit) * (v.abs() * (relaxation.lift[:, None] + side.span[:first])).sum(-1)
+    k = k + u @ side.neurons.b[:first]
+    # Slopes are at most 1, so that |u| is at most |v|, but for rounding that the last factor covers.
+    price = gamma(first + 6, side.unit) * (relaxation.lift + side.span[:first]) + side.charge[:first]
+    error = error + _each(v.abs_(), price)
     return a, k - error * (1.0 + 2.0**-10), left
+
+
+def _each(rows: Tensor, vectors: Tensor) -> Tensor:
+    """Every node's rows (nodes, rows, n) times its vector (nodes, n)."""
+    return torch.matmul(rows, vectors[..., None])[..., 0]

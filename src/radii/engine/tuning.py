@@ -200,6 +200,8 @@ class Trees:
     few_rows: int = 64  # neurons: with fewer, products with the condensed matrix cost little as they are
     most_rank: int = 256  # of a factorisation of that matrix
     rank_floor: float = 1e-10  # of the largest: smaller directions are rounding
+    sparse_share: float = 0.1  # of the first layers' coefficients that are not 0: products then leave zeros out …
+    sparse_size: int = 2**18  # … where there are so many coefficients or more
 
 
 @dataclass(frozen=True)
