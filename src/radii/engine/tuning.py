@@ -15,6 +15,7 @@ from typing import Any
 
 from radii.bounds.tuning import Bounding
 from radii.engine.branching import Rule, largest_loss
+from radii.engine.curve_tuning import CurvedTrees
 
 
 @dataclass(frozen=True)
@@ -204,7 +205,7 @@ class Trees:
 
 @dataclass(frozen=True)
 class IntervalTrees:
-    """Branch and bound over intervals of pre-activations or inputs, for networks with curves."""
+    """Branch and bound over intervals of pre-activations or inputs, on whole graphs with curves."""
 
     few_inputs: int = 12  # inputs up to which the ball is split instead of pre-activations
     first_steps: int = 16  # of ascent for the roots
@@ -321,6 +322,7 @@ class Tuning:
     bottlenecks: Bottlenecks = Bottlenecks()
     trees: Trees = Trees()
     intervals: IntervalTrees = IntervalTrees()
+    curves: CurvedTrees = CurvedTrees()
     reaches: Reaches = Reaches()
     shells: Shells = Shells()
     probabilities: Probabilities = Probabilities()

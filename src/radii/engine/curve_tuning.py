@@ -1,0 +1,27 @@
+"""CurvedTrees: the numbers that steer trees on condensed networks with Sigmoid and Tanh; a group of `Tuning`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class CurvedTrees:
+    """Branch and bound over intervals of neurons on condensed networks with curves."""
+
+    most: int = 1000  # units: larger networks are bounded on the graph, some units at a time
+    batch: int = 64  # nodes split at a time: more of them are not cheaper each
+    first_steps: int = 16  # of ascent for the roots
+    steps: int = 8  # of ascent for every other node
+    hidden_steps: int = 4  # of ascent per node for hidden neurons, which are many
+    refined: int = 32  # neurons of a node that its cut bounds anew, at least …
+    refinement: int = 8000  # … or so many over the number of neurons, which is more where they are few
+    candidates: int = 8  # neurons of a node, those that cost its bound most, that are tried before one is split
+    lone_gain: float = 1e-3  # of the largest gain of a batch: what a part that gains nothing counts for
+    narrow: float = 1e-6  # of the size of its ends: a float32 interval this thin is not split further
+    parts: int = 8  # a tanh is split at a multiple of its interval's length over this, or at 0
+    plain_nodes: int = 24  # of the tree of the margins, before hidden intervals are narrowed
+    hidden_nodes: int = 5  # for each end of an interval of a hidden neuron: with 40 they are hardly narrower
+    hidden_batch: int = 256  # nodes of hidden trees split at a time
+    hidden_slack: float = 0.2  # of the way from the bound to the value seen, what need not be proven of a hidden neuron
+    hidden_worth: float = 0.02  # of its interval's length: an end that could move by less is not branched for
