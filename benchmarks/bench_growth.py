@@ -22,13 +22,13 @@ def depths(quick: bool) -> list[tuple[int, tuple[int, ...]]]:
     return [(n, (50,) * n) for n in ((1, 2) if quick else (1, 2, 3, 4, 5, 6))]
 
 
-def trained(data: Any, hidden: tuple[int, ...]) -> Classifier:
-    """A fully connected ReLU network after a short training with fixed seeds."""
+def trained(data: Any, hidden: tuple[int, ...], activation: str = "ReLU") -> Classifier:
+    """A fully connected network after a short training with fixed seeds; the activation by its name in torch.nn."""
     torch.manual_seed(0)
     sizes = (784, *hidden, 10)
     layers: list[torch.nn.Module] = []
     for before, after in pairwise(sizes):
-        layers += [torch.nn.Linear(before, after), torch.nn.ReLU()]
+        layers += [torch.nn.Linear(before, after), getattr(torch.nn, activation)()]
     net = torch.nn.Sequential(*layers[:-1])
     x = torch.from_numpy(data.x[:IMAGES].reshape(IMAGES, 784).copy())
     y = torch.from_numpy(data.y[:IMAGES].copy())
@@ -38,4 +38,5 @@ def trained(data: Any, hidden: tuple[int, ...]) -> Classifier:
             adam.zero_grad()
             torch.nn.functional.cross_entropy(net(x[rows]), y[rows]).backward()
             adam.step()
-    return load_classifier(net.eval(), input_shape=(784,), name="x".join(map(str, hidden)))
+    name = "x".join(map(str, hidden)) + ("" if activation == "ReLU" else f" {activation.lower()}")
+    return load_classifier(net.eval(), input_shape=(784,), name=name)

@@ -17,7 +17,7 @@ from radii.bounds.activations import MaskedLines, least_width
 from radii.bounds.intermediate import bound_root
 from radii.bounds.rounding import U32
 from radii.engine.condensed import condense, objectives, spanning
-from radii.engine.cutting import _positions, refine
+from radii.engine.cutting import positions, refine
 from radii.engine.matrices import Matrices, factor_charges
 from radii.engine.slopes import climb
 from radii.engine.sparse import SparseRows, sparse_rows
@@ -60,7 +60,7 @@ def test_ends_that_are_no_numbers_give_no_lines(ends):
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 9))
 def test_positions_are_the_columns_that_are_set(seed, rows, columns):
     mask = torch.from_numpy(np.random.default_rng(seed).random((rows, columns)) < 0.4)
-    which, counts = _positions(mask, shared=False)
+    which, counts = positions(mask, shared=False)
     for i, row in enumerate(mask):
         assert which[i, counts[i]].tolist() == row.nonzero()[:, 0].tolist()
         assert set(which[i, ~counts[i]].tolist()) <= set(which[i, :1].tolist())

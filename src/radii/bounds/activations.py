@@ -217,7 +217,7 @@ class TanhCurve(Curve):
     """The hyperbolic tangent (Sigmoid is ½ + ½·tanh(z/2))."""
 
     def under(self, ends: tuple[Ends, ...]) -> Choice:
-        start, least, most = _tanh_slopes(*ends[0])
+        start, least, most = tanh_slopes(*ends[0])
         return Choice((start,), (least,), (most,))
 
     def over(self, ends: tuple[Ends, ...]) -> Choice:
@@ -255,7 +255,7 @@ def _tanh_less(z: Tensor, slope: Tensor, steep: Tensor) -> Tensor:
     return t - slope * z - ((TANH + 4 * U64) * t.abs() + 4 * U64 * steep * z.abs() + TINY)
 
 
-def _tanh_slopes(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def tanh_slopes(low: Tensor, high: Tensor, halvings: int = 16) -> tuple[Tensor, Tensor, Tensor]:
     """Slopes of lines below tanh: the start, the least and the most useful one. Nothing here needs to be exact."""
     t_low, t_high = torch.tanh(low), torch.tanh(high)
     d_low, d_high = 1 - t_low * t_low, 1 - t_high * t_high
@@ -264,7 +264,7 @@ def _tanh_slopes(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     secant = torch.where(width > 1e-7, (t_high - t_low) / width.clamp_min(1e-300), d_middle)
     # From (high, tanh high) down to where a line touches the convex part; if that is left of low, the secant it is.
     left, right = low.clamp_max(0.0), torch.zeros_like(low)
-    for _ in range(16):
+    for _ in range(halvings):
         p = 0.5 * (left + right)
         t = torch.tanh(p)
         beyond = t + (1 - t * t) * (high - p) > t_high

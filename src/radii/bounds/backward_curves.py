@@ -49,6 +49,50 @@ def backward_curves(
     operands: Operands, start: int, rows: Tensor, lines: dict[int, Lines], sizes: Magnitudes, pull: Pull | None = None
 ) -> Bound:
     """Bounds rows·value(start) from below by a linear function of the input; rows are (batch, rows, size)."""
+    first, sums, met = _walk(operands, start, rows, lines, sizes, pull, {})
+    return Bound(first, sums.total(_additions(operands)), met)
+
+
+@dataclass(frozen=True, eq=False)
+class Collected:
+    """Rows a·x + c + kept·y, y the values of the units that were kept, each known up to ±error."""
+
+    a: Tensor
+    c: Tensor
+    kept: dict[int, Tensor]  # coefficients of whole nodes, of which those of the kept units count
+    error: Tensor
+
+
+def collect(
+    operands: Operands,
+    start: int,
+    rows: Tensor,
+    lines: dict[int, Lines],
+    sizes: Magnitudes,
+    kept: dict[int, Tensor],
+) -> Collected:
+    """Rows of a node's value as a linear function of the input and of kept units, (size,) masks by node.
+
+    The lines of all other units must be exact: both the same, as those of a ReLU with one sign are.
+    """
+    first, sums, met = _walk(operands, start, rows, lines, sizes, None, kept)
+    return Collected(first, sums.value, met, sums.lost(_additions(operands)))
+
+
+def _additions(operands: Operands) -> int:
+    return len(operands.graph.nodes) + len(operands.all)
+
+
+def _walk(
+    operands: Operands,
+    start: int,
+    rows: Tensor,
+    lines: dict[int, Lines],
+    sizes: Magnitudes,
+    pull: Pull | None,
+    kept: dict[int, Tensor],
+) -> tuple[Tensor, _Sums, dict[int, Tensor]]:
+    """The pass itself: coefficients of the input, the sums of the constant, coefficients of curved nodes."""
     graph = operands.graph
     batch, count = rows.shape[:2]
     pending: dict[int, Tensor] = {start: rows}
@@ -75,6 +119,10 @@ def backward_curves(
             continue
         if index in operands.curves:
             met[index] = a.detach()
+            if index in kept:
+                if bool(kept[index].all()):
+                    continue
+                a = a.masked_fill(kept[index], 0.0)
             sources = [operand.source for operand in operands.of_node[index]]
             parts = _relax(a, lines[index], [sizes.value[i][:, None] for i in sources], sums)
             for i, part in zip(sources, parts):
@@ -91,7 +139,7 @@ def backward_curves(
     first = pending.get(0)
     if first is None:
         first = rows.new_zeros((batch, count, graph.nodes[0].size))
-    return Bound(first, sums.total(len(graph.nodes) + len(operands.all)), met)
+    return first, sums, met
 
 
 @dataclass(eq=False)
@@ -122,8 +170,11 @@ class _Sums:
             gross = (flat.detach().abs() @ c.abs()).reshape(self.value.shape)
             self.gross, self.error = self.gross + gross, self.error + gamma(len(c)) * gross
 
+    def lost(self, additions: int) -> Tensor:
+        return (self.error + 2 * U64 * (3 * additions + 1) * self.gross) * UP
+
     def total(self, additions: int) -> Tensor:
-        return self.value - (self.error + 2 * U64 * (3 * additions + 1) * self.gross) * UP
+        return self.value - self.lost(additions)
 
 
 def _dot(a: Tensor, b: Tensor) -> Tensor:

@@ -26,6 +26,7 @@ class Bounding:
     decay: float = 0.7  # times which every later step is as long
     curve_rate: float = 0.25  # of the first step in networks with curves, in units of each slope's range
     curve_decay: float = 0.9  # times which every later step is as long
+    halvings: int = 8  # of an interval, to where a line touches a tanh: slopes of nodes are free and climb from there
     multiplier: float = 0.3  # of the largest coefficient of a layer: the unit of the steps of its multipliers
 
 

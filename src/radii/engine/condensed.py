@@ -55,6 +55,11 @@ class Condensed:
         """How many neurons are undecided."""
         return int(self.low.shape[0])
 
+    @property
+    def reach(self) -> Tensor:
+        """The largest |relu(z)| of every neuron, (n,)."""
+        return self.high.clamp_min(0.0)
+
     def forward(self, block: tuple[int, int]) -> Callable[[Tensor], Tensor]:
         """The function from points of the ball, measured from its centre, to a block's pre-activations, in float32."""
         rows = self.neurons
@@ -138,7 +143,7 @@ def spanning(a: Tensor, trees: Trees = DEFAULT.trees) -> Tensor | None:
 def objectives(root: Root, net: Condensed, rows: Tensor, shift: Tensor, node: int | None = None) -> Rows:
     """rows·values − shift of a node (the outputs if none is named) as objectives of the condensed network."""
     if node is None and net.outputs is not None:
-        plain = _combined(net, net.outputs, rows)
+        plain = combined(net, net.outputs, rows)
     else:
         plain = _rows(root, dict(net.where), net.size, len(root.graph.nodes) - 1 if node is None else node, rows)
     rounding = 4 * U64 * (plain.b.abs() + shift.abs())
@@ -154,14 +159,14 @@ def truncated(net: Condensed, first: int) -> Condensed:
     return Condensed(net.region, blocks, early, *ends, net.where[: len(blocks)], basis=net.basis)
 
 
-def scales(rows: Rows, magnitude: Tensor, high: Tensor) -> Tensor:
+def scales(rows: Rows, magnitude: Tensor, reach: Tensor) -> Tensor:
     """The largest sum of absolute terms that each row can have."""
-    return (rows.a.abs() @ magnitude + rows.b.abs() + rows.m.abs() @ high.clamp_min(0.0)) * UP
+    return (rows.a.abs() @ magnitude + rows.b.abs() + rows.m.abs() @ reach) * UP
 
 
-def _combined(net: Condensed, outputs: Rows, weights: Tensor) -> Rows:
+def combined(net: Condensed, outputs: Rows, weights: Tensor) -> Rows:
     """weights·outputs, with its rounding in the slack."""
-    size = scales(outputs, net.region.magnitude()[0], net.high)
+    size = scales(outputs, net.region.magnitude()[0], net.reach)
     slack = weights.abs() @ (outputs.slack + gamma(len(size) + 1) * size) * UP
     return Rows(weights @ outputs.a, weights @ outputs.b, weights @ outputs.m, slack)
 
@@ -193,11 +198,11 @@ def _rows(root: Root, undecided: dict[int, Tensor], size: int, start: int, rows:
             if index in offsets:
                 at, which = offsets[index]
                 m[:, at : at + len(which)] = coefficients[0][:, which]
-        out.append(_from_center(root.region, Rows(part.a[0], part.c[0], m, part.error[0])))
+        out.append(from_center(root.region, Rows(part.a[0], part.c[0], m, part.error[0])))
     return stack(out)
 
 
-def _from_center(region: Region, rows: Rows) -> Rows:
+def from_center(region: Region, rows: Rows) -> Rows:
     """Rows of x rewritten as rows of x − x0."""
     center = region.center[0]
     rounding = gamma(len(center) + 1) * (rows.a.abs() @ center.abs() + rows.b.abs()) * UP
@@ -214,10 +219,10 @@ def _nothing(root: Root) -> Rows:
     return Rows(zeros((0, root.region.center.shape[1])), zeros(0), zeros((0, 0)), zeros(0))
 
 
-def charges(rows: Rows, magnitude: Tensor, high: Tensor, unit: float, mixed: int = 0) -> Tensor:
+def charges(rows: Rows, magnitude: Tensor, reach: Tensor, unit: float, mixed: int = 0) -> Tensor:
     """What one unit of each row's value costs in rounding when its coefficients are rounded and used once.
 
     Used in sums of up to `mixed` rows, where that is asked.
     """
     terms = rows.m.shape[1] + 6 + mixed  # a bound adds up at most one row per neuron, and the objective
-    return (gamma(terms, unit) * scales(rows, magnitude, high) + rows.slack) * UP
+    return (gamma(terms, unit) * scales(rows, magnitude, reach) + rows.slack) * UP

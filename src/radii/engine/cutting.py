@@ -30,7 +30,7 @@ def refine(problem: Problem, nodes: Nodes, both: bool = True) -> Tensor:
     shift = (nodes.c - reach - 2 * U32 * nodes.c.abs()).to(torch.float32)
     pressing = _pressing(nodes, problem.tuning.trees)
     for first, last in problem.net.blocks:
-        which, counts = _positions(pressing[:, first:last], shared=first == 0)
+        which, counts = positions(pressing[:, first:last], shared=first == 0)
         if not which.shape[1]:
             continue
         at = (which + first).expand(len(nodes), -1)
@@ -90,7 +90,7 @@ def _pressing(nodes: Nodes, trees: Trees) -> Tensor:
     return undecided & (score >= least)
 
 
-def _positions(mask: Tensor, shared: bool) -> tuple[Tensor, Tensor]:
+def positions(mask: Tensor, shared: bool) -> tuple[Tensor, Tensor]:
     """The columns that are set in each row of a mask, (rows, most) or (1, most) if shared, and which of them count.
 
     Rows with fewer than the most repeat their first one.

@@ -12,7 +12,8 @@ from radii._torch import Tensor, torch
 from radii.bounds.activations import ReluCurve, TanhCurve
 from radii.bounds.intermediate_curves import Relaxed
 from radii.bounds.operands import Operands
-from radii.engine.tuning import DEFAULT, IntervalTrees
+from radii.engine.curve_tuning import IntervalTrees
+from radii.engine.tuning import DEFAULT
 
 
 @dataclass(eq=False)
@@ -121,10 +122,10 @@ def _points(operands: Operands, at: Tensor, low: Tensor, high: Tensor, parts: in
         )
     middle = 0.5 * low + 0.5 * high
     point = torch.where(kind[at] == 1, torch.zeros_like(low), middle)
-    return torch.where(kind[at] == 2, _tanh_point(low, high, parts), point)
+    return torch.where(kind[at] == 2, tanh_point(low, high, parts), point)
 
 
-def _tanh_point(low: Tensor, high: Tensor, parts: int) -> Tensor:
+def tanh_point(low: Tensor, high: Tensor, parts: int) -> Tensor:
     """The point whose two parts have the least gaps between secant-like lines, in sum."""
     share = torch.arange(1, parts, dtype=low.dtype)[:, None] / parts
     zero = torch.where((low < 0) & (high > 0), torch.zeros_like(low), 0.5 * low + 0.5 * high)

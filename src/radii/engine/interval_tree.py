@@ -15,12 +15,13 @@ from radii.bounds.interval import of_input
 from radii.bounds.operands import Operands
 from radii.bounds.region import Region
 from radii.bounds.rounding import gamma
+from radii.engine.curve_tuning import IntervalTrees
 from radii.engine.input_branching import caused, unit_losses
 from radii.engine.input_split import region_of
 from radii.engine.interval_nodes import IntervalNodes, divide, operand_splits
 from radii.engine.output_rows import OutputRows
 from radii.engine.search_tree import SearchTree
-from radii.engine.tuning import DEFAULT, IntervalTrees
+from radii.engine.tuning import DEFAULT
 from radii.problem import Reason
 
 

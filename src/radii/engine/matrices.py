@@ -42,12 +42,12 @@ class Matrices:
         """Both cast to a precision; the casts are part of the charges, and sums of objectives where they are mixed."""
         unit = unit_of(dtype)
         magnitude = net.region.magnitude()[0]
-        charge = charges(net.neurons, magnitude, net.high, unit)
+        charge = charges(net.neurons, magnitude, net.reach, unit)
         thin = factors(net)
         if thin is not None:
             charge = charge + factor_charges(net.neurons.a, *thin, magnitude, unit)
-        objective = charges(objectives, magnitude, net.high, unit, len(objectives.b) + 1 if mixed else 0)
-        lost = 0.0 if dtype == torch.float64 else FLUSHED * (1.0 + float(magnitude.sum() + net.high.clamp_min(0).sum()))
+        objective = charges(objectives, magnitude, net.reach, unit, len(objectives.b) + 1 if mixed else 0)
+        lost = 0.0 if dtype == torch.float64 else FLUSHED * (1.0 + float(magnitude.sum() + net.reach.sum()))
         span = torch.maximum(net.high, -net.low) * (1.0 + 4 * unit)
         neurons, few = _cast(net.neurons, dtype), sparse_rows(net, trees)
         return Matrices(

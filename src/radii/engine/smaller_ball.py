@@ -90,7 +90,7 @@ def multiply_out(net: Condensed) -> Condensed:
     if bool(kept.all()) or net.outputs is None:
         return net
     rows = stack([net.neurons, net.outputs])
-    size, n = scales(rows, net.region.magnitude()[0], net.high), net.size
+    size, n = scales(rows, net.region.magnitude()[0], net.reach), net.size
     active = net.low >= 0
     used = torch.cat([kept | active, kept.new_ones(len(rows.b) - n)])
     for first, last in net.blocks:

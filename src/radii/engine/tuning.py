@@ -15,6 +15,7 @@ from typing import Any
 
 from radii.bounds.tuning import Bounding
 from radii.engine.branching import Rule, largest_loss
+from radii.engine.curve_tuning import CurvedTrees, IntervalTrees
 
 
 @dataclass(frozen=True)
@@ -205,23 +206,6 @@ class Trees:
 
 
 @dataclass(frozen=True)
-class IntervalTrees:
-    """Branch and bound over intervals of pre-activations or inputs, for networks with curves."""
-
-    few_inputs: int = 12  # inputs up to which the ball is split instead of pre-activations
-    first_steps: int = 16  # of ascent for the roots
-    steps: int = 8  # of ascent for every other node
-    work: int = 2**21  # operands × widest layer up to which every node bounds all its operands anew
-    rows: int = 2**22  # operands × widest layer × nodes of a batch
-    batch: int = 64  # nodes split at a time, at most
-    least_batch: int = 4  # and at least, however wide the network
-    flat: float = 1e-3  # how much an input's width counts beside the loss it causes
-    thin: float = 2.0**-40  # of the size of its ends: a box this thin is not split further
-    narrow: float = 1e-9  # of the size of its ends: an interval this thin is not split further
-    parts: int = 8  # a tanh is split at a multiple of its interval's length over this, or at 0
-
-
-@dataclass(frozen=True)
 class Reaches:
     """Thresholds that a quantity is proven to stay below in one ball, and radii that are found ball by ball."""
 
@@ -323,6 +307,7 @@ class Tuning:
     bottlenecks: Bottlenecks = Bottlenecks()
     trees: Trees = Trees()
     intervals: IntervalTrees = IntervalTrees()
+    curves: CurvedTrees = CurvedTrees()
     reaches: Reaches = Reaches()
     shells: Shells = Shells()
     probabilities: Probabilities = Probabilities()
