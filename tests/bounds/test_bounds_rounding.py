@@ -29,6 +29,7 @@ from radii.engine.native import Native
 from radii.engine.smaller_ball import bound_again
 from radii.engine.subproblem import Problem
 from radii.engine.tree import Tree
+from radii.engine.tuning import DEFAULT
 from radii.errors import InputError
 from radii.models import Classifier, load_classifier
 from radii.problem import LINF, Classification, Domain, Instance, Query, Verdict
@@ -80,7 +81,8 @@ def grown(layers, center: float, epsilon: float, larger: float = 1.0, coarse: bo
     tuning = replace(Bounding(), heavy=-1) if coarse else Bounding()
     root = bound_root(dense_graph(layers), region([center], larger * epsilon), tuning=tuning)
     if larger > 1.0:
-        ball = bound_again(CondensedRoot(root, condense(root)), region([center], epsilon), hulls=True)
+        some = replace(DEFAULT, trees=replace(DEFAULT.trees, hulled=2))  # of three or four neurons
+        ball = bound_again(CondensedRoot(root, condense(root)), region([center], epsilon), tuning=some, hulls=True)
         return exact_curves(layers, low, high), ball.root, ball.net
     return exact_curves(layers, low, high), root, condense(root)
 

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from tests.bounds.balls import region
 from tests.engine.test_nodes import problem
 
+from radii.bounds.activations import MaskedLines
 from radii.bounds.hull import offsets, through_hulls
-from radii.engine.slopes import climb
+from radii.engine.slopes import certify, climb
+from radii.engine.sweep import sweep
 from radii.engine.tree import Tree
 from radii.evidence.log import TreeLog
 
@@ -109,6 +111,30 @@ def test_nodes_bounded_through_hulls_stay_below_their_objectives(seed):
         assert bool((bound.numpy() <= values[-1] + 1e-9).all())
     assert bool((lowest[1] >= lowest[0]).all())
     assert float((lowest[1] - lowest[0]).max()) > 1e-3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_so_many_neurons_are_hulled_as_are_asked_for_and_those_cost_most(seed):
+    hulled, (whole, x, values) = 1, problem(seed)
+    tuning = replace(whole.tuning, trees=replace(whole.tuning.trees, hulled=hulled))
+    some, net = replace(whole, tuning=tuning, hulls=True), whole.net
+    nodes = some.roots()
+    plain = climb(whole, nodes, 4)
+    lines = MaskedLines.of(nodes.low.double(), nodes.high.double())
+    asked = net, some.fine, nodes, lines, *some.asked(some.fine, nodes)
+    found, everything = (sweep(*asked, leaves).left for leaves in (hulled, net.size))
+    assert bool((everything != 0).sum(1).gt(hulled).any())
+    n = net.blocks[0][1]
+    for part, total, lift in zip(found, everything, lines.lift[:, :n]):
+        chosen = part != 0
+        assert int(chosen.sum()) == min(hulled, int((total != 0).sum()))
+        assert torch.equal(part, total * chosen)
+        loss = -total * lift
+        if chosen.any() and not chosen.all():
+            assert float(loss[chosen].min()) >= float(loss[~chosen].max())
+    lowest = certify(some, nodes)
+    assert bool((lowest >= plain).all())
+    assert bool((torch.from_numpy(x) @ nodes.a.T + nodes.c <= torch.from_numpy(values[-1]) + 1e-9).all())
 
 
 def test_trees_use_hulls_where_they_pay_and_logs_hear_of_it():

@@ -1,4 +1,4 @@
-"""The numbers that steer trees of networks with curves: on condensed networks, and on whole graphs. Groups of `Tuning`."""
+"""The numbers that steer trees of networks with curves, condensed ones and whole graphs: groups of `Tuning`."""
 
 from __future__ import annotations
 

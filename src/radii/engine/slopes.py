@@ -51,7 +51,7 @@ def _through_hulls(problem: Problem, nodes: Nodes, which: Tensor, lowest: Tensor
     net, side, n = problem.net, problem.fine, problem.net.blocks[0][1]
     part = nodes.pick(which)
     relaxation = MaskedLines.of(part.low.double(), part.high.double())
-    found = sweep(net, side, part, relaxation, *problem.asked(side, part), leaves_first=True)
+    found = sweep(net, side, part, relaxation, *problem.asked(side, part), problem.tuning.trees.hulled)
     assert found.left is not None
     rows = net.neurons.a[:n], net.neurons.b[:n], net.neurons.slack[:n]
     tuning = problem.tuning

@@ -69,8 +69,9 @@ def _tighten(net: Condensed, side: Matrices, first: int, last: int, tuning: Tuni
         _narrow(net, which, net.region.lowest(a, c)[0])
         which = which[(low[which] < 0) & (high[which] > 0)]
         if rounds and first and len(which):
-            asked = both_ends(which[None])
-            a, c, left = (part[0] for part in hidden_rows_less(net, side, low[None], high[None], *asked, first))
+            asked, leaves = both_ends(which[None]), tuning.trees.hulled
+            found = hidden_rows_less(net, side, low[None], high[None], *asked, first, leaves)
+            a, c, left = (part[0] for part in found)
             n = left.shape[1]
             rows = net.neurons.a[:n], net.neurons.b[:n], net.neurons.slack[:n]
             a, c = through_hulls(net.region, rows, -left, (a, c), rounds, tuning.bounds.ball_hull_kernel)

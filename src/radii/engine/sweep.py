@@ -22,7 +22,7 @@ class Sweep:
     c: Tensor
     v: Tensor  # coefficients of the ReLU outputs
     floor: Tensor  # slopes of the lower lines
-    left: Tensor | None = None  # coefficients ≤ 0 of the first-layer neurons that were left
+    left: Tensor | None = None  # coefficients ≤ 0 of those first-layer neurons that got no lines
 
 
 def sweep(
@@ -32,12 +32,12 @@ def sweep(
     relaxation: MaskedLines,
     rows: Rows,
     charge: Tensor,
-    leaves_first: bool = False,
+    leaves: int = 0,
 ) -> Sweep:
     """Linear bounds of objectives (rows, with their charges, one per node) by the lines that suit their signs best.
 
-    With `leaves_first` neurons of the first layer get no upper lines: the bound is that of the objective less its
-    `left`·relu(z).
+    So many neurons of the first layer as `leaves` says, those whose upper lines would cost most, get no upper lines:
+    the bound is that of the objective less its `left`·relu(z).
     """
     dtype = rows.b.dtype
     floor = relaxation.floor(nodes.alpha.to(dtype))
@@ -49,8 +49,8 @@ def sweep(
         # The lower line where v > 0, the upper one elsewhere: one of the products is 0.
         above = v[:, first:last].clamp_min(0.0)
         below = v[:, first:last] - above
-        if leaves_first and not first:
-            left = below * relaxation.unstable[:, :last]
+        if leaves and not first:
+            left = _dearest(below * relaxation.unstable[:, :last], relaxation.lift[:, :last], leaves)
             below = below - left
         through = above.mul_(floor[:, first:last]).addcmul_(below, relaxation.steep[:, first:last])
         torch.sub(through, pull[:, first:last], out=u[:, first:last])
@@ -100,14 +100,23 @@ def hidden_rows(
     The layer begins with neuron `first`; `low` and `high` are (nodes, n). `which` and `turn` are (nodes, rows), or (1,
     rows) in the first layer, whose rows all nodes share.
     """
-    return _hidden_rows(net, side, low, high, which, turn, first, False)[:2]
+    return _hidden_rows(net, side, low, high, which, turn, first, 0)[:2]
 
 
 def hidden_rows_less(
-    net: Condensed, side: Matrices, low: Tensor, high: Tensor, which: Tensor, turn: Tensor, first: int
+    net: Condensed, side: Matrices, low: Tensor, high: Tensor, which: Tensor, turn: Tensor, first: int, leaves: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The same without upper lines of first-layer neurons, and the coefficients ≤ 0 of those, (nodes, rows, n)."""
-    return _hidden_rows(net, side, low, high, which, turn, first, True)
+    """The same without upper lines of some first-layer neurons, and the coefficients ≤ 0 of those, (nodes, rows, n)."""
+    return _hidden_rows(net, side, low, high, which, turn, first, leaves)
+
+
+def _dearest(below: Tensor, lift: Tensor, count: int) -> Tensor:
+    """Of coefficients ≤ 0 so many per row whose upper lines cost most; 0 for the others."""
+    if below.shape[-1] <= count:
+        return below
+    loss = -below * lift
+    least = loss.kthvalue(below.shape[-1] - count + 1, dim=-1, keepdim=True).values
+    return below * (loss >= least)
 
 
 def _hidden_rows(
@@ -118,7 +127,7 @@ def _hidden_rows(
     which: Tensor,
     turn: Tensor,
     first: int,
-    leaves_first: bool,
+    leaves: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
     turn = turn.to(low.dtype)
     b, error = side.neurons.b[which] * turn, side.charge[which] * (1.0 + 2.0**-10)
@@ -139,8 +148,8 @@ def _hidden_rows(
     for start, end in reversed([b for b in net.blocks if b[1] <= first]):
         above = v[..., start:end].clamp_min(0.0)
         below = v[..., start:end] - above
-        if leaves_first and not start:
-            left = below * relaxation.unstable[:, None, :end]
+        if leaves and not start:
+            left = _dearest(below * relaxation.unstable[:, None, :end], relaxation.lift[:, None, :end], leaves)
             below = below - left
         k = k + _each(below, relaxation.lift[:, start:end])
         u[..., start:end] = above.mul_(floor[..., start:end]).addcmul_(below, steep[..., start:end])

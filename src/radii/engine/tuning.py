@@ -191,8 +191,8 @@ class Trees:
     refinement: int = 8000  # … or so many over the number of neurons, which is more where they are few
     beyond: tuple[tuple[float, float], ...] = ((1.001, 1e-7), (1.0 + 1e-6, 1e-8))
     # factors and steps past a certified radius where breaks are looked for: the nearest that one can be
-    hull_neurons: int = 100  # undecided neurons of the first layer up to which hulls are worth their price: with more
-    # the transport between them and the inputs takes longer and covers less of each
+    hull_neurons: int = 256  # undecided neurons of the first layer up to which hulls are tried: more was not measured
+    hulled: int = 60  # of them per bound, those whose triangles cost it most: with all a wide node takes twice as long
     hull_rounds: int = 6  # of scaling that find slopes of hulls: two are as dear, for a third of what six gain on top
     gap_weight: float = 0.01  # of how far a neuron's line is off at the minimiser, in its score for branching …
     lift_weight: float = 1e-3  # … and of its line's offset: little beside what the line costs the bound
