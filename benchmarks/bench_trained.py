@@ -97,6 +97,7 @@ def main() -> None:
     parser.add_argument("--source", choices=sorted(TRAININGS), default="mnist5k", help="for distributions")
     parser.add_argument("--gtsrb-epochs", type=int, default=1000, help="for definitions on GTSRB")
     parser.add_argument("--only", default="", help="for definitions: recipes whose names hold this")
+    parser.add_argument("--train-only", action="store_true", help="for definitions: networks, which a study measures")
     parser.add_argument("--data", type=Path, default=DATA)
     options = parser.parse_args()
     usual = {"distributions": (50, 60.0), "definitions": (50, 5.0), "trends": (40, 0.5)}[options.part]
@@ -172,7 +173,10 @@ def definitions(options: argparse.Namespace) -> None:
             if not kept.exists():
                 if options.only not in name:
                     continue
-                kept.write_text(json.dumps(defined(name, kept.parent, options)) + "\n")
+                found = defined(name, kept.parent, options)
+                if options.train_only:
+                    continue
+                kept.write_text(json.dumps(found) + "\n")
             told = json.loads(kept.read_text())
             cells = [source, training, f"{100 * told['accuracy']:.1f}"]
             for row in told["rows"]:
@@ -198,6 +202,8 @@ def defined(name: str, folder: Path, options: argparse.Namespace) -> dict[str, A
         "data": {**recipe.data.model_dump(exclude_unset=True), "root": str(options.data / root)},
     }
     run = radii.train(name, output=folder, resume=True, **changes)
+    if options.train_only:
+        return {}
     test = load_split(run.recipe, "test")
     part = test[np.linspace(0, len(test) - 1, options.images).astype(int)]
     found = radii.measures(

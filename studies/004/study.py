@@ -50,10 +50,10 @@ STEPS = (
     ),
     Command(
         "train-regimes",
-        ("benchmarks/bench_trained.py", "definitions", "{work}/networks"),
-        2.5,
-        small=("benchmarks/bench_trained.py", "definitions", "{work}/networks", "--only", SMALL, "--epochs", "2",
-               "--images", "2", "--seconds", "0.2"),
+        ("benchmarks/bench_trained.py", "definitions", "{work}/networks", "--train-only"),
+        0.3,
+        small=("benchmarks/bench_trained.py", "definitions", "{work}/networks", "--train-only", "--only", SMALL,
+               "--gtsrb-epochs", "20"),
     ),
     Command(
         "regimes",
