@@ -63,7 +63,7 @@ types: setup
 
 # One torch thread per worker: more would only fight for the cores.
 unit: setup
-	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup $(TESTS)
+	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup --durations=25 --durations-min=5 $(TESTS)
 
 # Another verifier, in an environment of its own, for the tests of the `command` verifier.
 vibecheck: setup

@@ -12,7 +12,7 @@ from radii.report.style import save
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "out")
 folder.mkdir(parents=True, exist_ok=True)
 net = radii.load_classifier("zoo:mnist5k-adversarial")
-data = radii.load_dataset("mnist5k", split="test")[:5]
+data = radii.load_dataset("mnist5k", split="test")[:3]
 
 definitions = [
     radii.Classification(),
@@ -21,7 +21,7 @@ definitions = [
     radii.Lipschitz(60),
 ]
 rows = []
-for size in (0.005, 0.02, 0.04):
+for size in (0.005, 0.03):
     found = radii.measures(net, data, epsilon=size, properties=definitions, seconds=0.5, samples=20, restarts=1)
     rows += [{"classifier": net.name, "epsilon": size, **row} for row in found.to_frame().to_dict("records")]
     for row in found.rows:

@@ -93,7 +93,9 @@ def test_a_stopped_run_resumes_to_the_same_weights(tmp_path: Path) -> None:
         with pytest.raises(Stopped):
             radii.train(RECIPE, data=data(), prune=part, output=tmp_path / "cut", resume=at > 2, progress=stop)
     resumed = radii.train(RECIPE, data=data(), prune=part, output=tmp_path / "cut", resume=True)
-    assert resumed.classifier.onnx_bytes == whole.classifier.onnx_bytes
+    mine, theirs = weights(resumed), weights(whole)  # the card beside them says how long each took
+    assert mine.keys() == theirs.keys()
+    assert all(np.array_equal(mine[name], theirs[name]) for name in mine)
     with pytest.raises(InputError, match="without a run"):
         radii.train(RECIPE, data=data(), prune=part, output=tmp_path / "cut")
 
