@@ -1,21 +1,18 @@
-"""What training does to networks: radii before and after, the definitions of robustness, pruning and Bayesian networks.
+"""What training does to networks: radii before and after, and the definitions of robustness.
 
     python benchmarks/bench_trained.py distributions FOLDER [--source mnist] [--images 50] [--seconds 60]
     python benchmarks/bench_trained.py definitions FOLDER [--images 50] [--seconds 5] [--epochs 10]
-    python benchmarks/bench_trained.py trends FOLDER [--images 40] [--seconds 0.5]
 
 `distributions`: one architecture with standard, adversarial (PGD) and certified (IBP) training, radii of the same test
 images. `definitions`: the networks of Casadio et al. (2022), Tables 1 and 3, with accuracy, satisfaction and security.
-`trends`: 24 plain, 24 pruned and 24 Bayesian networks with guarantees, as in Figures 2 to 4 of "Global Adversarial
-Robustness Guarantees for Neural Networks". Every part goes on where it was stopped, and prints its table; pictures are
-in the folder.
+Every part goes on where it was stopped, and prints its table; pictures are in the folder. Plain, pruned and Bayesian
+networks with guarantees are `make study-002`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -25,11 +22,7 @@ from common import DATA, machine, markdown
 
 import radii
 from radii.report import figures
-from radii.report.style import PALETTE, blank, tidy
-from radii.report.trade_off import MEASURES, middles
-from radii.stats.correlation import rank_correlation
-from radii.study.trade_off import measured_file
-from radii.train.grid import members, train_members
+from radii.report.style import blank
 from radii.train.recipe import read_recipe
 from radii.train.task import load_split
 
@@ -83,16 +76,15 @@ PUBLISHED = {  # accuracy (Table 3); satisfaction of CR, SR, LR (Table 1, networ
     },
 }
 PROPERTIES = ("classification", "strong:eta=0.52,on=probability", "standard:delta=10", "lipschitz:constant=10")
-GRIDS = {"plain": "mnist5k-grid", "pruned": "mnist5k-imp", "Bayesian": "mnist5k-bayes"}
 
 
 def main() -> None:
-    """One of the three parts."""
+    """One of the two parts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=("distributions", "definitions", "trends"))
+    parser.add_argument("part", choices=("distributions", "definitions"))
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--images", type=int, help="test images; 50, and 40 for trends")
-    parser.add_argument("--seconds", type=float, help="CPU seconds of the engine per question: 60, 5 and 0.5")
+    parser.add_argument("--images", type=int, help="test images; 50")
+    parser.add_argument("--seconds", type=float, help="CPU seconds of the engine per question: 60 and 5")
     parser.add_argument("--epochs", type=int, default=10, help="for definitions, instead of the paper's 100")
     parser.add_argument("--source", choices=sorted(TRAININGS), default="mnist5k", help="for distributions")
     parser.add_argument("--gtsrb-epochs", type=int, default=1000, help="for definitions on GTSRB")
@@ -100,11 +92,11 @@ def main() -> None:
     parser.add_argument("--train-only", action="store_true", help="for definitions: networks, which a study measures")
     parser.add_argument("--data", type=Path, default=DATA)
     options = parser.parse_args()
-    usual = {"distributions": (50, 60.0), "definitions": (50, 5.0), "trends": (40, 0.5)}[options.part]
+    usual = {"distributions": (50, 60.0), "definitions": (50, 5.0)}[options.part]
     options.images = options.images or usual[0]
     options.seconds = options.seconds or usual[1]
     options.folder.mkdir(parents=True, exist_ok=True)
-    {"distributions": distributions, "definitions": definitions, "trends": trends}[options.part](options)
+    {"distributions": distributions, "definitions": definitions}[options.part](options)
     print(json.dumps(machine()))
 
 
@@ -214,75 +206,6 @@ def defined(name: str, folder: Path, options: argparse.Namespace) -> dict[str, A
         "rows": [asdict(row) for row in found.rows],
         "cpu_seconds": run.card["cpu_seconds"],
     }
-
-
-def trends(options: argparse.Namespace) -> None:
-    """Accuracy beside R(g) and D(ḡ) of three grids of networks."""
-    settings = {"epsilon": 0.03, "inputs": options.images, "seconds": options.seconds}
-    asked = {"settings": settings, "source": "mnist5k", "data": {"split": "test"}}
-    grids: dict[str, list[dict[str, Any]]] = {}
-    for kind, recipe in GRIDS.items():
-        chosen = members(read_recipe(recipe), options.folder / recipe)
-        rows = grids.setdefault(kind, [])
-        for one in train_members(chosen, after=measured_file, options=asked):
-            if one.failure:
-                raise SystemExit(f"{one.member.recipe.name}: {one.failure}")
-            card = json.loads((one.member.folder / "card.json").read_text())
-            rows.append({**one.member.values, **one.value, "training": card["cpu_seconds"], "card": card})
-            print(f"{kind} {len(rows)} of {len(chosen)}", flush=True)
-    print(markdown(TREND, [trend(kind, rows) for kind, rows in grids.items()]))
-    for name in ("robust", "change"):
-        shares = np.array([row["prune.share"] for row in grids["pruned"]])
-        print(f"share pruned and {MEASURES[name][0]}: {_correlation(shares, middles(grids['pruned'], name))}")
-    r_hats = [row["card"]["posterior"]["r_hat"] or np.inf for row in grids["Bayesian"]]
-    print(f"R̂ of the {len(r_hats)} posteriors: {min(r_hats):.2f} to {max(r_hats):.2f}")
-    figures.save(clouds(grids), options.folder / "trends.png")
-
-
-TREND = [
-    "networks", "number", "accuracy %", "R(g) %", "D(ḡ)", "accuracy and R(g)", "accuracy and D(ḡ)", "CPU s, training",
-    "CPU s, guarantees",
-]  # fmt: skip
-
-
-def trend(kind: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Means over the networks of a grid with bootstrap intervals, and how robustness goes with accuracy."""
-    accuracy = np.array([row["accuracy"] for row in rows])
-    robust, change = middles(rows, "robust"), middles(rows, "change")
-    return [
-        kind,
-        f"{len(rows)}",
-        _mean(100 * accuracy, ".1f"),
-        _mean(100 * robust, ".1f"),
-        _mean(change, ".3f"),
-        _correlation(accuracy, robust),
-        _correlation(accuracy, change),
-        *(f"{sum(row[name] for row in rows):.0f}" for name in ("training", "cpu_seconds")),
-    ]
-
-
-def _mean(values: Any, digits: str) -> str:
-    drawn = np.random.default_rng(0).choice(values, (2000, len(values))).mean(1)
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    return f"{values.mean():{digits}} [{low:{digits}}, {high:{digits}}]"
-
-
-def _correlation(x: Any, y: Any) -> str:
-    found = rank_correlation(x, y)
-    return "-" if found is None else f"{found[0]:+.2f} [{found[1]:+.2f}, {found[2]:+.2f}]"
-
-
-def clouds(grids: Mapping[str, Sequence[Mapping[str, Any]]]) -> Any:
-    """Accuracy against R(g) and D(ḡ), a colour per kind; bars are the guarantees of each network."""
-    figure = blank(10.4, 4.2)
-    for axes, (name, (label, low, high)) in zip(figure.subplots(1, 2), MEASURES.items()):
-        for colour, (kind, rows) in zip(PALETTE, grids.items()):
-            x, y = np.array([row["accuracy"] for row in rows]), middles(rows, name)
-            ends = np.array([[row[low] for row in rows], [row[high] for row in rows]])
-            axes.errorbar(x, y, np.abs(ends - y), fmt="o", color=colour, ecolor=colour + "33", markersize=4, label=kind)
-        tidy(axes, "accuracy on the test set", label)
-        axes.legend()
-    return figure
 
 
 if __name__ == "__main__":
