@@ -61,12 +61,7 @@ def forward(net: CurvedNet, side: Matrices, swept: Swept, lines: UnitLines, x: T
     else:
         z = side.neurons.b.repeat(len(x), 1)
         z[:, : net.direct] += x @ side.neurons.a[: net.direct].T
-    y = torch.empty_like(z)
-    for first, last in net.blocks:
-        if first:
-            z[:, first:last] += y[:, :first] @ side.neurons.m[first:last, :first].T
-        y[:, first:last] = torch.addcmul(offset[:, first:last], slope[:, first:last], z[:, first:last])
-    return z
+    return side.through(z, net.blocks, slope, offset)
 
 
 def hidden_rows(

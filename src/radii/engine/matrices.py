@@ -84,6 +84,15 @@ class Matrices:
         p, w = self.thin
         return torch.addmm(self.neurons.b, x @ w.T, p.T)
 
+    def through(self, z: Tensor, blocks: tuple[tuple[int, int], ...], slope: Tensor, offset: Tensor) -> Tensor:
+        """z = A·x + b made pre-activations: every layer gets what earlier neurons give through their lines."""
+        y = torch.empty_like(z)
+        for first, last in blocks:
+            if first:
+                z[:, first:last] += y[:, :first] @ self.neurons.m[first:last, :first].T
+            y[:, first:last] = torch.addcmul(offset[:, first:last], slope[:, first:last], z[:, first:last])
+        return z
+
     def objectives_of(self, which: Tensor) -> tuple[Rows, Tensor]:
         """Some of the objectives, and what they cost in rounding."""
         return self.objectives.pick(which), self.objective_charge[which]

@@ -77,13 +77,7 @@ def lines_in_use(sweep: Sweep, relaxation: MaskedLines) -> tuple[Tensor, Tensor]
 def forward(net: Condensed, side: Matrices, lines: tuple[Tensor, Tensor], x: Tensor) -> Tensor:
     """The relaxed pre-activations at x by the lines in use."""
     slope, offset = lines
-    z = side.linear(x)
-    y = torch.empty_like(z)
-    for first, last in net.blocks:
-        if first:
-            z[:, first:last] += y[:, :first] @ side.neurons.m[first:last, :first].T
-        y[:, first:last] = torch.addcmul(offset[:, first:last], slope[:, first:last], z[:, first:last])
-    return z
+    return side.through(side.linear(x), net.blocks, slope, offset)
 
 
 def both_ends(which: Tensor) -> tuple[Tensor, Tensor]:

@@ -106,7 +106,7 @@ class StrongClassification(Property):
             raise InputError(f"eta: expected a probability between 0 and 1, got {self.eta}")
 
     @property
-    def speaks_of(self) -> str:  # type: ignore[override]
+    def speaks_of(self) -> str:  # type: ignore[override]  # a constant of other properties, here it follows `on`
         return "outputs" if self.on == "output" else "probabilities"
 
     @property
