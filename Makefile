@@ -61,9 +61,10 @@ lint: setup
 types: setup
 	$(BIN)/mypy
 
-# One torch thread per worker: more would only fight for the cores.
+# One torch thread per worker: more would only fight for the cores. Workers take files in a row (worksteal), so that
+# what the tests of a file share is mostly made once.
 unit: setup
-	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup --durations=25 --durations-min=5 $(TESTS)
+	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --durations=25 --durations-min=5 $(TESTS)
 
 # Another verifier, in an environment of its own, for the tests of the `command` verifier.
 vibecheck: setup

@@ -1,6 +1,6 @@
 """Satisfaction, security and accuracy of four definitions of robustness on networks trained by recipes; it resumes.
 
-    python studies/004/measure.py --networks FOLDER --output ROWS.jsonl [--names fashion-lr ...] [--images 200]
+    python studies/004/measure.py --networks FOLDER --output ROWS.jsonl [--names fashion-lr ...] [--images 100]
 
 A network is FOLDER/NAME/NAME.onnx, as `radii train NAME --output FOLDER/NAME` writes it. At ε = 0.1 the first
 `--images` test images are asked, at the other ε the first `--curve`. One line of JSON per network, ε and definition.
@@ -32,8 +32,8 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--names", nargs="+", default=NAMES)
     parser.add_argument("--epsilons", nargs="+", type=float, default=(0.02, 0.05, 0.1, 0.15, 0.2))
-    parser.add_argument("--images", type=int, default=200)
-    parser.add_argument("--curve", type=int, default=50)
+    parser.add_argument("--images", type=int, default=100)
+    parser.add_argument("--curve", type=int, default=25)
     parser.add_argument("--seconds", type=float, default=2.0, help="CPU seconds per image and definition")
     options = parser.parse_args()
     lines = options.output.read_text(encoding="utf-8").splitlines() if options.output.is_file() else []

@@ -64,7 +64,7 @@ STEPS = (
                "--images", "4", "--curve", "4", "--epsilons", "0.02", "0.1", "--seconds", "0.5"),
         small_units=8,
         columns=MEASURED,
-        budget="200 images at ε = 0.1, 50 elsewhere, 2 CPU s per image and definition, seed 0",
+        budget="100 images at ε = 0.1, 25 elsewhere, 2 CPU s per image and definition, seed 0",
     ),
 )  # fmt: skip
 
