@@ -58,21 +58,45 @@ class Study:
         return self.title or self.file.stem
 
     def run(self, place: Place) -> int:
-        """Does what is missing; networks whose rows are all kept are left out, wherever their store is."""
+        """Does what is missing; images whose rows are all kept are left out, wherever their store is."""
         from radii.cli.main import run
 
-        body, store = self._body(place), self._store(place)
-        each = self._planned(place) // len(body["classifiers"])
-        counts = Counter(row["classifier"] for row in self.kept(place))
-        if not store.is_file():
-            body["classifiers"] = [one for one in body["classifiers"] if counts[_stem(one)] < each]
-        if not body["classifiers"]:
-            return 0
+        store, pool = self._store(place), ["--workers", str(place.workers)]
         place.work.mkdir(parents=True, exist_ok=True)
-        path = place.work / f"{self.name}.yaml"
-        path.write_text(yaml.safe_dump(body, sort_keys=False), encoding="utf-8")
-        pool = ["--runner", "serial"] if place.small else ["--workers", str(place.workers)]
-        return run(["run", str(path), "--store", str(store), *pool])
+        worst = 0
+        for number, body in enumerate(self._missing(place)):
+            path = place.work / (f"{self.name}-{number}.yaml" if number else f"{self.name}.yaml")
+            path.write_text(yaml.safe_dump(body, sort_keys=False), encoding="utf-8")
+            code = run(["run", str(path), "--store", str(store), *(["--runner", "serial"] if place.small else pool)])
+            worst = max(worst, code)
+            if code == PARTIAL:
+                break
+        return worst
+
+    def _missing(self, place: Place) -> list[dict[str, Any]]:
+        """The study file, or one for every network of which only some images have their rows."""
+        body = self._body(place)
+        counts = Counter((row["classifier"], int(row["index"])) for row in self.kept(place))
+        if not counts:
+            return [body]
+        indices, found = self._indices(body), []
+        each = self._planned(place) // len(body["classifiers"]) // len(indices)
+        for one in body["classifiers"]:
+            left = [index for index in indices if counts[_stem(one), index] < each]
+            if left:
+                data = {key: value for key, value in body["data"].items() if key not in ("indices", "per_class")}
+                name = f"{body['name']}-{_stem(one)}"
+                found.append({**body, "name": name, "classifiers": [one], "data": {**data, "indices": left}})
+        return found
+
+    @staticmethod
+    def _indices(body: Mapping[str, Any]) -> list[int]:
+        """The places of the study's images in their data set."""
+        from radii.study.file import StudyFile
+        from radii.study.sources import inputs, settled
+
+        study = StudyFile.model_validate(body)
+        return [one.index for part in study.data for one in inputs(settled(part, ROOT), study.seed).instances]
 
     def collect(self, place: Place) -> dict[str, Any] | None:
         """Writes the CSV file of what the store holds and was kept before; how much that is, None where nothing is."""

@@ -62,6 +62,22 @@ def test_a_small_study_becomes_a_page_whose_claims_hold(paper: str, tmp_path: Pa
     assert again.returncode == 0, again.stderr[-3000:]
     assert (tmp_path / "page.md").read_text(encoding="utf-8") == text
     assert not list((tmp_path / "work").glob("*.db"))
+    if paper == "001":
+        only_missing_images_are_measured(tmp_path)
+
+
+def only_missing_images_are_measured(folder: Path) -> None:
+    """Of a network with some of its rows only the other images are asked, and the kept rows stay as they are."""
+    file = folder / "shallow-test.csv"
+    head, *kept = file.read_text(encoding="utf-8").splitlines()
+    file.write_text("\n".join([head, *kept[:-2]]) + "\n", encoding="utf-8")
+    done = run("001", "--small", "--folder", str(folder), "--only", "shallow-test")
+    assert done.returncode == 0, done.stderr[-3000:]
+    after = file.read_text(encoding="utf-8").splitlines()
+    assert after[: len(kept) - 1] == [head, *kept[:-2]]
+    places = [(row["classifier"], row["index"]) for row in rows(file)]
+    assert len(places) == len(set(places)) == len(kept)
+    assert "2 units" in done.stderr or "2 of 2" in done.stderr, done.stderr[-3000:]
 
 
 @needs("jair", "mnist")
