@@ -34,8 +34,8 @@ def tally(tmp_path: Path) -> Tally:
     """A study of two networks with two units finished by another process."""
     plan = load_plan(toy_study(tmp_path / "s", inputs=4))
     with open_store(":memory:") as store, SerialRunner() as runner:
-        todo = Run(plan, store, runner).prepare()
-        made = Tally(plan, store, todo)
+        remaining = Run(plan, store, runner).prepare()
+        made = Tally(plan, store, remaining)
         assert (made.done, made.rate, made.seconds_left) == (0, None, None)
         ends = (Radius(0.1, 0.3, tolerance=0.01), Radius(0.1, 0.105, tolerance=0.01))
         store.put_many([RadiusRecord(unit=u, radius=r) for u, r in zip(plan.records, ends, strict=False)])

@@ -181,7 +181,7 @@ def progress_line(tally: Tally) -> str:
     counts = {status: sum(row.statuses[status] for row in tally.rows.values()) for status in _STATUSES}
     said = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
     failed = f"; {tally.failed} failed" if tally.failed else ""
-    again = f" ({tally.ran} of {tally.todo} tried again)" if tally.retry else ""
+    again = f" ({tally.ran} of {tally.remaining} tried again)" if tally.retry else ""
     return f"{tally.done}/{tally.planned} done{again}{rate}" + (f": {said}" if said else "") + failed
 
 

@@ -84,13 +84,13 @@ def _go(plan: Plan, store: Store, runner: Runner, retry: bool, json: bool) -> Su
     from radii.study.tally import Tally
 
     work = Run(plan, store, runner, Stop(), retry, _command())
-    todo = work.prepare()
-    tally = Tally(plan, store, todo, retry)
+    remaining = work.prepare()
+    tally = Tally(plan, store, remaining, retry)
     if json:
         body = {"study": plan.name, "store": store.where, "planned": tally.planned, "done": tally.done}
         event({"event": "begin", **body, "workers": runner.workers})
     else:
-        _announce(plan, store, todo, runner.workers if todo else 1)
+        _announce(plan, store, remaining, runner.workers if remaining else 1)
     with work.stop, shown(tally, json) as display:
         work.listen, work.idle, work.tick = display.finished, display.idle, display.tick
         try:
@@ -101,16 +101,16 @@ def _go(plan: Plan, store: Store, runner: Runner, retry: bool, json: bool) -> Su
             return work.summary
 
 
-def _announce(plan: Plan, store: Store, todo: int, workers: int) -> None:
+def _announce(plan: Plan, store: Store, remaining: int, workers: int) -> None:
     """The resolved plan, before it starts."""
     from radii.cli.live import span
     from radii.study.describe import plan_lines
     from radii.study.estimate import forecast
 
-    note(f"{plan.name}: {counted(len(plan.units), 'unit')}, {todo} to do, in {store.where}")
+    note(f"{plan.name}: {counted(len(plan.units), 'unit')}, {remaining} to do, in {store.where}")
     for line in plan_lines(plan):
         note(f"  {line}")
-    found = forecast(plan, store, workers) if todo else None
+    found = forecast(plan, store, workers) if remaining else None
     if found is not None and found.seconds is not None:
         alike = counted(found.samples, "similar unit")
         note(f"  about {span(found.seconds)} on {counted(workers, 'worker')}, from {alike}")

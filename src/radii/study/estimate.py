@@ -32,19 +32,19 @@ class Forecast:
 
 def forecast(plan: Plan, store: Store | None, workers: int, retry_before: float | None = None) -> Forecast:
     """What is missing and how long it may take on so many workers."""
-    todo = plan.units
+    remaining = plan.units
     if store is not None:
         wanted = {unit.key for unit in store.pending(plan.records, retry_before=retry_before)}
-        todo = [unit for unit in plan.units if unit.key in wanted]
+        remaining = [unit for unit in plan.units if unit.key in wanted]
     missing, done = dict.fromkeys(plan.counts(), 0), plan.counts()
-    for unit in todo:
+    for unit in remaining:
         missing[unit.record.classifier.name] += 1
         done[unit.record.classifier.name] -= 1
-    means, samples = _means(store, todo) if store is not None else ({}, 0)
+    means, samples = _means(store, remaining) if store is not None else ({}, 0)
     spent = [means.get(name, means.get("")) for name, count in missing.items() for _ in range(count)]
     known = [value for value in spent if value is not None]
-    limits = [unit.question.settings.budget.seconds for unit in todo if unit.question.settings.grid is None]
-    bounded = len(limits) == len(todo) and all(limit is not None for limit in limits)
+    limits = [unit.question.settings.budget.seconds for unit in remaining if unit.question.settings.grid is None]
+    bounded = len(limits) == len(remaining) and all(limit is not None for limit in limits)
     return Forecast(
         missing=missing,
         done=done,
@@ -54,9 +54,9 @@ def forecast(plan: Plan, store: Store | None, workers: int, retry_before: float 
     )
 
 
-def _means(store: Store, todo: list[PlannedUnit]) -> tuple[dict[str, float], int]:
+def _means(store: Store, remaining: list[PlannedUnit]) -> tuple[dict[str, float], int]:
     """Mean CPU seconds of finished units like these by classifier, and under "" of all classifiers."""
-    settings = {id(unit.question): unit.record.setting for unit in todo}.values()
+    settings = {id(unit.question): unit.record.setting for unit in remaining}.values()
     alike = {(one.property, one.norm, one.search, one.verifier, one.measure) for one in settings}
     spent: dict[str, tuple[int, float]] = {}
     for (name, kind), (number, seconds) in store.costs().items():

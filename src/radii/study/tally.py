@@ -33,13 +33,13 @@ class Row:
 class Tally:
     """Counts by classifier over all processes that work on the study; the rate is that since this run began.
 
-    Make it when the plan is in the store. `todo` is how many units this run has to do; with `retry`, units that
+    Make it when the plan is in the store. `remaining` is how many units this run has to do; with `retry`, units that
     have a result are among them.
     """
 
-    def __init__(self, plan: Plan, store: Store, todo: int, retry: bool = False) -> None:
+    def __init__(self, plan: Plan, store: Store, remaining: int, retry: bool = False) -> None:
         self.rows = {name: Row(planned=count) for name, count in plan.counts().items()}
-        self.planned, self.todo, self.retry = len(plan.units), todo, retry
+        self.planned, self.remaining, self.retry = len(plan.units), remaining, retry
         self.ran, self.failed = 0, 0
         self._began: float | None = None
         self._store, self._study = store, plan.name
@@ -91,7 +91,7 @@ class Tally:
     def seconds_left(self) -> float | None:
         """How long the rest will take at this rate."""
         rate = self.rate
-        return None if not rate else max(0, self.todo - self.progressed) / rate
+        return None if not rate else max(0, self.remaining - self.progressed) / rate
 
 
 def described(finished: Finished) -> dict[str, Any]:

@@ -210,10 +210,10 @@ class _Walk:
     def _decide(self, cell: _Cell, place: int) -> Choice | None:
         """Settle the units with one piece within reach; the undecided unit with the farthest other piece, if any."""
         slopes, constants = self._flat(cell, place)
-        todo = [unit for unit in range(len(self.pieces[place])) if unit not in cell.chosen]
-        options = self._options(slopes, constants, place, todo)
+        remaining = [unit for unit in range(len(self.pieces[place])) if unit not in cell.chosen]
+        options = self._options(slopes, constants, place, remaining)
         widest, pick = -1.0, None
-        for unit in todo:
+        for unit in remaining:
             near = [option for option in options[unit] if option[3] < self.best]
             if len(near) <= 1:
                 cell.chosen[unit] = near[0][0] if near else min(options[unit], key=lambda option: option[3])[0]
@@ -223,13 +223,14 @@ class _Walk:
                 widest, pick = spread, (unit, near)
         return pick
 
-    def _options(self, slopes: Array, constants: Array, place: int, todo: list[int]) -> dict[int, list[Option]]:
+    def _options(self, slopes: Array, constants: Array, place: int, remaining: list[int]) -> dict[int, list[Option]]:
         """For each unit its pieces with their rows and how far the farthest row alone is."""
-        all_pieces = [(unit, piece) for unit in todo for piece in self.pieces[place][unit]]
+        all_pieces = [(unit, piece) for unit in remaining for piece in self.pieces[place][unit]]
         wanted = [(plus, minus, bound) for _, piece in all_pieces for plus, minus, bound in piece.rows]
         if not wanted:
             return {
-                unit: [(piece, slopes[:0], constants[:0], 0.0) for piece in self.pieces[place][unit]] for unit in todo
+                unit: [(piece, slopes[:0], constants[:0], 0.0) for piece in self.pieces[place][unit]]
+                for unit in remaining
             }
         plus, minus = (np.array([row[k] for row in wanted], dtype=np.int64) for k in (0, 1))
         bounds = np.array([row[2] for row in wanted])
@@ -237,7 +238,7 @@ class _Walk:
         offsets = np.append(constants, 0.0)
         rows, limits = padded[plus] - padded[minus], bounds - (offsets[plus] - offsets[minus])
         far = halfspace_distances(rows, limits, self.norm, self.low, self.high)
-        result: dict[int, list[Option]] = {unit: [] for unit in todo}
+        result: dict[int, list[Option]] = {unit: [] for unit in remaining}
         at = 0
         for unit, piece in all_pieces:
             part = slice(at, at + len(piece.rows))

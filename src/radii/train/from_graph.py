@@ -55,12 +55,12 @@ def _chain(nodes: Sequence[Node], place: int, stop: int) -> torch.nn.Sequential:
 
 def _before(nodes: Sequence[Node], place: int) -> set[int]:
     """A node and all that it depends on."""
-    found, todo = set[int](), [place]
-    while todo:
-        one = todo.pop()
+    found, remaining = set[int](), [place]
+    while remaining:
+        one = remaining.pop()
         if one not in found:
             found.add(one)
-            todo += nodes[one].inputs
+            remaining += nodes[one].inputs
     return found
 
 
