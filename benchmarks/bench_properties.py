@@ -174,7 +174,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--networks", type=Path, default=ROOT / "build" / "properties")
-    parser.add_argument("--network", action="append", help="one of them; may be given more than once")
+    parser.add_argument("--network", action="extend", nargs="+", help="these alone")
     parser.add_argument("--images", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=20.0, help="CPU seconds per image and question")
     parser.add_argument("--marabou", type=int, default=0, help="images per network and property that Marabou gets too")

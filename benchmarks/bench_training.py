@@ -174,12 +174,7 @@ def table() -> None:
             certified = _range([one[sizes[0]]["intervals"] for one in done])
             # Proven by intervals among all, or by the engine among those that it was asked about.
             least = _range([one[sizes[0]]["intervals"] + one["engine"]["by_engine"] / TESTS for one in done])
-        engine = "-"
-        if epsilon is not None:
-            shares = _range([one["engine"]["proven"] for one in done])
-            left = max(100 * one["engine"]["open"] for one in done)
-            clean = _range([one["engine"]["clean"] for one in done])
-            engine = f"{shares} of {done[0]['engine']['images']} (clean {clean}; at most {left:.1f} open)"
+        engine = "-" if epsilon is None else "; ".join(_asked(done))
         spent = statistics.mean(one["cpu_seconds"] for one in done)
         lines.append(
             (
@@ -208,6 +203,17 @@ def table() -> None:
         "published %",
     )
     print(markdown(heads, lines))
+
+
+def _asked(done: list[dict[str, Any]]) -> list[str]:
+    """What intervals and the engine prove of the images that it was asked about: seeds may differ in their number."""
+    cells = []
+    for count in sorted({one["engine"]["images"] for one in done}):
+        part = [one["engine"] for one in done if one["engine"]["images"] == count]
+        shares, clean = (_range([one[key] for one in part]) for key in ("proven", "clean"))
+        left = max(100 * one["open"] for one in part)
+        cells.append(f"{shares} of {count} (clean {clean}; at most {left:.1f} open)")
+    return cells
 
 
 def _range(shares: list[float]) -> str:
