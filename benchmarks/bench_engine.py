@@ -1,7 +1,8 @@
 """The engine on the published networks: closed share, gaps, CPU seconds and nodes, against a bar and against a peer.
 
     python benchmarks/bench_engine.py [--quick] [--bar] [--vibecheck] [--curves] [--growth] [--envelope]
-                                      [--network NAME...] [--images N] [--seconds S] [--workers N] [--data FOLDER]
+                                      [--network NAME...] [--split SPLIT] [--images N] [--seconds S] [--workers N]
+                                      [--data FOLDER]
 
 Without a part named, all of them run. `--bar`: of every network the first correctly classified training images, which
 constants may be tuned on, and those of test images 100 to 119 (100 to 109 of convolutional networks) that it gets
@@ -180,6 +181,7 @@ def arguments() -> argparse.Namespace:
     for part in ("bar", "vibecheck", "curves", "growth", "envelope"):
         parser.add_argument(f"--{part}", action="store_true", help=f"run this part (all, when none is named): {part}")
     parser.add_argument("--network", nargs="+", choices=list(BAR), metavar="NAME", help=f"of {', '.join(BAR)}")
+    parser.add_argument("--split", choices=list(SPLITS.values()), help="of the bar: these images alone")
     parser.add_argument("--images", type=int, help="images per network, the first ones, of training and of test images")
     parser.add_argument("--seconds", type=float, default=60.0, help="CPU seconds per image")
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="images at a time")
@@ -233,6 +235,8 @@ def run_bar(options: argparse.Namespace) -> bool:
     )
     for name in options.network or BAR:
         for part, split in SPLITS.items():
+            if options.split not in (None, split):
+                continue
             row = there(options, part, name) or bar_row(name, part, options)
             write_page(options.out, options.page)
             print(
@@ -259,7 +263,8 @@ def bar_row(name: str, part: str, options: argparse.Namespace) -> dict[str, Any]
     found = measure(name, instances, options)
     rows = {} if test or name.startswith("resnet") else published(options.data, name)  # of training images alone
     row = summary(name, instances, found, rows, options.seconds)
-    row |= {"date": machine()["date"], "elsewhere": elsewhere.share()}
+    here = machine()
+    row |= {"date": here["date"], "commit": here["commit"], "elsewhere": elsewhere.share()}
     keep(options.out, part, {name: row})
     return row
 

@@ -14,15 +14,10 @@ def write_page(figures: Path, page: Path) -> None:
     """Writes the page; parts that were not run are left out."""
     known = json.loads(figures.read_text())
     parts = [_head(known["run"])]
-    for name, show in (
-        ("bar", _bar),
-        ("vibecheck", _peer),
-        ("curves", _curves),
-        ("growth", _growth),
-        ("envelope", _envelope),
-    ):
-        if known.get(name):
-            parts.append(show(known[name], known.get("bar_test", {})) if name == "bar" else show(known[name]))
+    if known.get("bar") or known.get("bar_test"):
+        parts.append(_bar(known.get("bar", {}), known.get("bar_test", {})))
+    others = {"vibecheck": _peer, "curves": _curves, "growth": _growth, "envelope": _envelope}
+    parts += [show(known[name]) for name, show in others.items() if known.get(name)]
     for name, draw in (("curves", curves), ("growth", growth)):
         if known.get(name):
             draw(known[name], page.parent / "pictures" / f"bench-{name}.png")
@@ -64,8 +59,9 @@ def _sitting(it: dict[str, Any]) -> str:
 
 def _bar(rows: dict[str, Any], test: dict[str, Any]) -> str:
     header = ["network", "images", "closed", "gap: mean", "median", "CPU s (median of closed)", "nodes", "published s",
-              "CPU s, same images", "bar", "", "date", "others"]  # fmt: skip
-    order = list(rows)
+              "CPU s, same images", "bar", "", "date", "commit", "others"]  # fmt: skip
+    order = [*rows, *(name for name in test if name not in rows)]
+    each = [*rows.values(), *test.values()]
     table = [
         [
             name,
@@ -80,19 +76,20 @@ def _bar(rows: dict[str, Any], test: dict[str, Any]) -> str:
             r.get("goal", "–"),
             r["verdict"],
             r.get("date", "–"),
+            r.get("commit") or "–",
             f"{r['elsewhere']:.1%}" if "elsewhere" in r else "–",
         ]
         for name in order
-        for split, r in (("training", rows[name]), ("test", test.get(name)))
+        for split, r in (("training", rows.get(name)), ("test", test.get(name)))
         if r is not None
     ]
-    apart = {n: rows[n]["not_overlapping"] for n in order if rows[n]["not_overlapping"]}
+    apart = {n: rows[n]["not_overlapping"] for n in rows if rows[n]["not_overlapping"]}
     note = "Every interval overlaps the published one of the same image."
     if apart:
         note = "Intervals that do not overlap the published ones (images): " + ", ".join(
             f"{n} {v}" for n, v in apart.items()
         )
-    seconds = " or ".join(sorted({f"{rows[n]['seconds']:g}" for n in order}))
+    seconds = " or ".join(sorted({f"{r['seconds']:g}" for r in each}))
     return (
         "## The published networks\n\nThe first correctly classified training images, which constants may be tuned on,"
         " and those of test images 100 to 119 (100 to 109 of convolutional networks) that are classified correctly,"
@@ -100,8 +97,8 @@ def _bar(rows: dict[str, Any], test: dict[str, Any]) -> str:
         " tolerance 0.002 (5 % of the upper end for CIFAR-10). Networks called plain are trained for this on 10,000"
         f" images and get {PLAIN_SECONDS:g} CPU seconds. The gap is (upper − lower) / upper. Published seconds are"
         " the wall time that the JAIR paper reports, on other hardware, for those of the images whose row has"
-        " status `ok`; the column after it is ours for the same images. Each row has its date and the share of the"
-        f" cores that other programs took meanwhile.\n\n{markdown(header, table)}\n\n{note}"
+        " status `ok`; the column after it is ours for the same images. Each row has its date, its code and the share"
+        f" of the cores that other programs took meanwhile.\n\n{markdown(header, table)}\n\n{note}"
     )
 
 
