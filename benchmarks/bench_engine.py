@@ -107,6 +107,8 @@ def main() -> int:
         missed = []
         for name in named or parts:
             missed += [] if parts[name](options) else [name]
+            here = machine()
+            keep(options.out, "measured", {name: {"date": here["date"], "commit": here["commit"]}})
             end_sitting(options, elsewhere, whole=False)
     peak = end_sitting(options, elsewhere, whole=not named).get("peak_memory", 0)
     write_page(options.out, options.page)

@@ -17,7 +17,8 @@ def write_page(figures: Path, page: Path) -> None:
     if known.get("bar") or known.get("bar_test"):
         parts.append(_bar(known.get("bar", {}), known.get("bar_test", {})))
     others = {"vibecheck": _peer, "curves": _curves, "growth": _growth, "envelope": _envelope}
-    parts += [show(known[name]) for name, show in others.items() if known.get(name)]
+    when = known.get("measured", {})
+    parts += [show(known[name]) + _dated(when.get(name)) for name, show in others.items() if known.get(name)]
     for name, draw in (("curves", curves), ("growth", growth)):
         if known.get(name):
             draw(known[name], page.parent / "pictures" / f"bench-{name}.png")
@@ -57,6 +58,11 @@ def _sitting(it: dict[str, Any]) -> str:
     return f"{it['date']}{code}{others}"
 
 
+def _dated(it: dict[str, Any] | None) -> str:
+    """When a part was measured, and of which code."""
+    return f"\n\n*Measured {_sitting(it)}.*" if it else ""
+
+
 def _bar(rows: dict[str, Any], test: dict[str, Any]) -> str:
     header = ["network", "images", "closed", "gap: mean", "median", "CPU s (median of closed)", "nodes", "published s",
               "CPU s, same images", "bar", "", "date", "commit", "others"]  # fmt: skip
@@ -73,8 +79,7 @@ def _bar(rows: dict[str, Any], test: dict[str, Any]) -> str:
             str(r["nodes"]),
             _number(r["published_seconds"], 0) + (f" ({r['published_rows']} rows)" if r["published_rows"] else ""),
             _number(r["same_cpu"], 1),
-            r.get("goal", "–"),
-            r["verdict"],
+            *((r["goal"], r["verdict"]) if split == "test" else ("–", "–")),
             r.get("date", "–"),
             r.get("commit") or "–",
             f"{r['elsewhere']:.1%}" if "elsewhere" in r else "–",
