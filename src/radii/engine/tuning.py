@@ -192,6 +192,8 @@ class Trees:
     beyond: tuple[tuple[float, float], ...] = ((1.001, 1e-7), (1.0 + 1e-6, 1e-8))
     # factors and steps past a certified radius where breaks are looked for: the nearest that one can be
     hull_neurons: int = 256  # undecided neurons of the first layer up to which hulls are tried: more was not measured
+    hull_inputs: float = 0.125  # of all inputs: where first-layer neurons depend on so few, as in convolutions, hulls
+    # are cheap however many neurons there are
     hulled: int = 60  # of them per bound, those whose triangles cost it most: with all a wide node takes twice as long
     hull_rounds: int = 6  # of scaling that find slopes of hulls: two are as dear, for a third of what six gain on top
     gap_weight: float = 0.01  # of how far a neuron's line is off at the minimiser, in its score for branching …
