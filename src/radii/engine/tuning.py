@@ -90,6 +90,8 @@ class LadderRule:
     far_share: float = 0.08  # the same for a top farther away
     top_share: float = 0.5  # of what is left, what the top may cost at least
     least_growth: float = 8.0  # costs grow with the goal at least to this power
+    plain_growth: float = 30.0  # the same where trees of the margins alone prove goals: in convolutions nodes grew to
+    # the power of 35 to 60
     most_growth: float = 400.0  # and at most to this one
     worse: float = 1.2  # times the power measured so far: it grows further up
     far_apart: float = 0.94  # goals whose ratio is at most this say how costs grow …
@@ -129,6 +131,8 @@ class Settling:
     plain_shallow: int = 600  # nodes of a plain tree of up to `shallow` layers before hidden signs are settled
     plain_deep: int = 64  # the same with more layers
     mixed: float = 0.4  # of the hidden neurons: where more really take both signs, settling them buys nothing
+    slopes: float = 0.5  # of what a goal may cost: where hidden layers are not settled, slopes of their own for the
+    # bounds of hidden neurons may cost so much, each end of an interval reckoned as a node (three times too dear)
     first_nodes: float = 50.0  # nodes per neuron at the first goal, in networks that are not deep
     growth: float = 1.25  # times as many after every proven goal
     most_nodes: float = 160.0  # and at most
