@@ -15,8 +15,9 @@ from tests.bounds.balls import region
 from tests.engine.test_nodes import problem
 
 from radii.bounds.activations import MaskedLines
-from radii.bounds.hull import offsets, through_hulls
+from radii.bounds.hull import few_columns, offsets, through_hulls
 from radii.engine.slopes import certify, climb
+from radii.engine.subproblem import worth_hulls
 from radii.engine.sweep import sweep
 from radii.engine.tree import Tree
 from radii.evidence.log import TreeLog
@@ -56,16 +57,22 @@ def test_any_slopes_have_an_offset_that_holds_at_every_corner(seed):
             assert dot(slopes[o, i].tolist(), x) + Fraction(float(found[o, i])) >= max(z, Fraction(0))
 
 
-@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize(("compiled", "few"), [(True, False), (False, False), (True, True)])
 @given(seed=st.integers(0, 2**32 - 1), rounds=st.integers(0, 4))
-def test_bounds_through_hulls_hold_at_every_corner(compiled, seed, rounds):
+def test_bounds_through_hulls_hold_at_every_corner(compiled, few, seed, rounds):
     rng, ball, rows = asked(seed)
     w, b, slack = rows
+    if few:
+        w[torch.from_numpy(rng.random((N, D)) < 0.5)] = 0.0
+        w[:, rng.integers(D)] = 0.0
+    columns = few_columns(w, 1.0) if few else None
+    assert (columns is not None) == few
     cost = torch.from_numpy(rng.exponential(size=(2, N)) * rng.integers(0, 2, size=(2, N)))
     # x has nearly what the neurons take away from it: everything cancels.
     a = cost @ w * torch.from_numpy(rng.uniform(0.0, 1.0 + 1e-9, size=(2, D)))
     c = torch.from_numpy(rng.normal(size=2))
-    slopes, least = through_hulls(ball, rows, cost, (a, c), rounds, kernel=0 if compiled else 10**9)
+    kernel = 0 if compiled else 10**9
+    slopes, least = through_hulls(ball, rows, cost, (a, c), rounds, kernel, columns)
     for o in range(2):
         for x in corners(ball):
             values = [
@@ -74,6 +81,38 @@ def test_bounds_through_hulls_hold_at_every_corner(compiled, seed, rounds):
             ]
             truth = dot(a[o].tolist(), x) + Fraction(float(c[o])) - dot(cost[o].tolist(), values)
             assert dot(slopes[o].tolist(), x) + Fraction(float(least[o])) <= truth
+
+
+def test_few_columns_name_every_input_of_a_neuron_once():
+    w = torch.tensor([[0.0, 2.0, 0.0, torch.nan], [0.0, 0.0, 0.0, 0.0], [3.0, 0.0, 0.0, 0.0]])
+    found = few_columns(w, 0.5)
+    assert found.shape == (3, 2)
+    assert sorted(found[0].tolist()) == [1, 3]
+    for row, columns in zip(w, found):
+        rest = row.clone()
+        rest[columns] = 0.0
+        assert not bool((rest != 0).any())
+        assert int((row[columns] != 0).sum()) == int((row != 0).sum())  # none is counted twice
+    assert few_columns(w, 0.4) is None
+    assert few_columns(torch.ones((2, 3)), 1.0) is None
+    assert few_columns(w[:0], 1.0) is None
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_bounds_by_few_columns_are_those_by_all(seed):
+    rng = np.random.default_rng(seed)
+    w = torch.from_numpy(rng.normal(size=(N, 12)) * (rng.random((N, 12)) < 0.3))
+    w[:, 3] = 0.0
+    rows = w, torch.from_numpy(rng.normal(size=N)), torch.zeros(N).double()
+    ball = region(rng.random(12), 0.3, domain=(0, 1)).shifted()
+    cost = torch.from_numpy(rng.exponential(size=(3, N)) * rng.integers(0, 2, size=(3, N)))
+    linear = torch.from_numpy(rng.normal(size=(3, 12))), torch.from_numpy(rng.normal(size=3))
+    ways = (0, None), (10**9, None), (0, few_columns(w, 1.0))
+    values = [
+        ball.lowest(*(part[None] for part in through_hulls(ball, rows, cost, linear, 6, *way)))[0] for way in ways
+    ]
+    for other in values[1:]:
+        assert torch.allclose(values[0], other, atol=1e-4)
 
 
 def test_a_hull_knows_which_inputs_a_neuron_has():
@@ -146,3 +185,16 @@ def test_trees_use_hulls_where_they_pay_and_logs_hear_of_it():
     tuning = replace(plain.tuning, trees=replace(plain.tuning.trees, hull_neurons=plain.net.blocks[0][1] - 1))
     assert not Tree(replace(plain, tuning=tuning), 0.3, log=log).problem.hulls
     assert not log.hulls
+
+
+def test_many_neurons_get_hulls_where_each_sees_few_inputs():
+    plain, _, _ = problem(0)
+    net, first = plain.net, plain.net.blocks[0][1]
+    trees = replace(plain.tuning.trees, hull_neurons=0, hull_inputs=0.5)
+    a = net.neurons.a.clone()
+    a[:first, 2:] = 0.0
+    thin = replace(net, neurons=replace(net.neurons, a=a))
+    assert not worth_hulls(net, trees)
+    assert worth_hulls(thin, trees)
+    assert not worth_hulls(thin, replace(trees, hull_inputs=0.0))
+    assert not worth_hulls(replace(thin, region=region(np.zeros(a.shape[1]), 0.3, "l2").shifted()), trees)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 import torch
@@ -101,6 +102,30 @@ def test_each_way_is_taken(monkeypatch):
     assert 0 not in settled
 
 
+@pytest.mark.parametrize(("slopes", "caps"), [(0.0, []), (1e9, [0])])
+def test_where_it_costs_little_hidden_bounds_get_slopes_of_their_own(slopes, caps, monkeypatch):
+    seen = []
+    whole = sign_prover.settle_signs
+    monkeypatch.setattr(sign_prover, "settle_signs", lambda *a, **k: seen.append(a[2]) or whole(*a, **k))
+    mixed = settling(0.0)
+    search, _ = deep_search(1000, replace(mixed, settling=replace(mixed.settling, slopes=slopes)))
+    search.proven = True
+    assert not SignProver(search).attempt(Goal(1.0, 0.5, None, 50.0, 77.0)).proven
+    assert seen == caps
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_radii_hold_with_slopes_of_their_own_for_hidden_bounds(seed):
+    network = relu_toy(seed, SHAPES[seed % 2])
+    instance = random_instance(network, seed, reach=0.4)
+    exact = exact_radius(network, instance.x, instance.label, LINF)
+    mixed = settling(0.0)
+    native = Native(effort="fast", tuning=replace(mixed, settling=replace(mixed.settling, slopes=1e9)))
+    radius = native.measure(network, [instance], Classification(), LINF, NODES, tolerance=1e-3, limit=3.0)[0]
+    assert radius.status in (Status.CLOSED, Status.ROBUST)
+    assert radius.lower <= exact * (1 + 1e-9) + 1e-9
+
+
 @pytest.mark.parametrize(
     ("until", "least", "caps"),
     [
@@ -136,6 +161,15 @@ def test_an_outcome_tells_of_the_last_pass():
     assert not found.proven
     assert found.deep_nodes == 77.0
     assert 0 < found.settled[0] <= found.settled[1]
+
+
+@pytest.mark.parametrize(("threshold", "nodes"), [(0.0, None), (2.0, None), (0.0, 1), (2.0, 1)])
+def test_an_outcome_tells_whether_hidden_layers_are_left_alone(threshold, nodes):
+    search, _ = deep_search(1000, settling(threshold))
+    search.proven = True
+    found = SignProver(search).attempt(Goal(1.0, 0.5, nodes, 50.0, 77.0))
+    assert not found.proven
+    assert found.plain == (threshold == 0.0)
 
 
 def deep_search(nodes, tuning=DEFAULT):

@@ -58,3 +58,10 @@ def test_a_cheap_goal_below_one_that_failed_says_nothing_about_those_beyond() ->
 def test_a_goal_that_failed_just_above_a_proven_one_gets_what_is_left() -> None:
     ladder = Ladder([(1.0, 0.1)], failed=(1.003, 0.2))
     assert ladder.next_goal(1.0, 1.5, 0.7) == (1.003, 0.7)
+
+
+def test_where_trees_of_the_margins_alone_prove_goals_costs_are_taken_to_grow_faster() -> None:
+    steps = [(1.0, 0.02), (1.1, 0.05)]
+    usual, plain = Ladder(list(steps)), Ladder(list(steps), plain=True)
+    assert plain.growth == plain.rule.plain_growth > usual.growth
+    assert usual.next_goal(1.1, 5.0, 0.9)[0] > plain.next_goal(1.1, 5.0, 0.9)[0] > 1.1

@@ -85,3 +85,83 @@ def bounds(
             least += m * abs(offset)
             total += m * reach
         c[o] -= error * (total + least) + TINY
+
+
+@compiled
+def scaled_few(
+    columns: Any, weights: Any, sizes: Any, room: Any, top: Any, cost: Any, rest: Any, rounds: int, v: Any, fall: Any
+) -> None:
+    """The same for rows that are 0 outside of their few `columns`: everything (n, k) is about those alone."""
+    number = weights.dtype.type
+    one, zero = number(1), number(0)
+    n, k = weights.shape
+    for i in range(n):
+        if cost[i] > zero:
+            for p in range(k):
+                v[i, p] = one if weights[i, p] * rest[columns[i, p]] > zero else zero
+    for turn in range(rounds + 1):
+        for h in range(len(rest)):
+            fall[h] = room[h] / fall[h] if turn > 0 and fall[h] > room[h] else one
+        keep = fall.copy()
+        fall[:] = zero
+        for i in range(n):
+            if not cost[i] > zero:
+                continue
+            full, whole = zero, zero
+            for p in range(k):
+                v[i, p] *= keep[columns[i, p]]
+                full += v[i, p] * sizes[i, p]
+                whole += sizes[i, p]
+            if turn < rounds:
+                scale = top[i] / full if full > zero else zero
+                for p in range(k):
+                    v[i, p] = min(v[i, p] * scale, one)
+                    fall[columns[i, p]] += cost[i] * v[i, p] * sizes[i, p]
+            else:
+                lift = (top[i] - full) / (whole - full) if whole > full else zero
+                lift = min(max(lift, zero), one)
+                for p in range(k):
+                    v[i, p] = (v[i, p] + lift * (one - v[i, p])) * weights[i, p]
+
+
+@compiled
+def bounds_few(
+    columns: Any, thin: Any, wide: Any, b: Any, slack: Any, down: Any, up: Any, top: Any, cost: Any, rounds: int,
+    error: float, a: Any, c: Any,
+) -> None:  # fmt: skip
+    """`bounds` for rows that are 0 outside of their few `columns`: sums of the same numbers, without zeros."""
+    n, k = thin.shape
+    width = (down + up).astype(thin.dtype)
+    sizes = np.empty_like(thin)
+    for i in range(n):
+        for p in range(k):
+            sizes[i, p] = abs(thin[i, p]) * width[columns[i, p]]
+    far = np.maximum(down, up)
+    v, fall = np.empty_like(thin), np.empty_like(width)
+    for o in range(cost.shape[0]):
+        rest = a[o].astype(thin.dtype)
+        mine = cost[o].astype(thin.dtype)
+        scaled_few(columns, thin, sizes, np.abs(rest) * width, top, mine, rest, rounds, v, fall)
+        total, least = 0.0, abs(c[o])
+        for h in range(len(far)):
+            total += abs(a[o, h]) * far[h]
+        for i in range(n):
+            m = cost[o, i]
+            if not mine[i] > 0:
+                if m != 0.0:  # too small for float32, or no number: nothing is said
+                    c[o] = -np.inf
+                continue
+            below, above, reach = 0.0, 0.0, 0.0
+            for p in range(k):
+                h = columns[i, p]
+                g = np.float64(v[i, p])
+                e = wide[i, p] - g
+                below += g * down[h] if g > 0 else -g * up[h]
+                above += e * up[h] if e > 0 else -e * down[h]
+                reach += abs(g) * far[h]
+                a[o, h] -= m * g
+            offset = max(below, above + b[i]) + slack[i] + error * (below + above + abs(b[i]) + slack[i])
+            c[o] -= m * offset
+            least += m * abs(offset)
+            total += m * reach
+        c[o] -= error * (total + least) + TINY

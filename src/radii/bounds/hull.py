@@ -56,33 +56,77 @@ def through_hulls(
     linear: tuple[Tensor, Tensor],
     rounds: int,
     kernel: int = DEFAULT.hull_kernel,
+    columns: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Linear lower bounds of a·x + c − cost·relu(w·x + b ± slack), cost ≥ 0, on the ball; all in float64.
 
     `rows` are w, b and slack of n neurons; `cost` is (nodes, n), `linear` are a (nodes, d) and c (nodes,). For every
-    node slopes of its own are found, by the compiled kernel if there are more than `kernel` coefficients.
+    node slopes of its own are found, by the compiled kernel if there are more than `kernel` coefficients, which looks
+    at few inputs of each neuron alone where `columns` names them (`few_columns`).
     """
     w, b, slack = rows
     down, up = (side[0] for side in region.box())
-    thin = w.to(torch.float32)
-    top = b + w.clamp_min(0.0) @ up - w.clamp_max(0.0) @ down
     error = gamma(len(w) + len(down) + 16) * UP
     if w.device.type == "cpu" and len(cost) * w.numel() > kernel and _has_kernel():
-        from radii.bounds._hull_kernel import bounds
-
-        a, c = linear[0].clone(), linear[1].clone()
-        asked = (thin, w, b, slack, down, up, top.to(torch.float32), cost)
-        bounds(*(part.contiguous().numpy() for part in asked), rounds, error, a.numpy(), c.numpy())
-        return a, c
+        return _compiled(rows, (down, up), cost, linear, rounds, error, columns)
+    top = b + w.clamp_min(0.0) @ up - w.clamp_max(0.0) @ down
     found = []
     for m, a, c in zip(*(torch.split(part, AT_ONCE) for part in (cost, *linear))):
-        width, most, fast, rest = (part.to(torch.float32) for part in (down + up, top, m, a))
-        slopes = transport(thin, width, most, fast, rest, rounds).double()
-        offset = offsets(region, slopes, w, b, slack)
+        # Of a layer with many neurons a few cost something, which need not be the same ones for two nodes.
+        which = m.count_nonzero(0).nonzero()[:, 0]
+        m, mine = m[:, which], (w[which], b[which], slack[which])
+        width, most, fast, rest = (part.to(torch.float32) for part in (down + up, top[which], m, a))
+        slopes = transport(mine[0].to(torch.float32), width, most, fast, rest, rounds).double()
+        offset = offsets(region, slopes, *mine)
         total = ((m[..., None] * slopes.abs()).sum(1) + a.abs()) @ torch.maximum(down, up)
         total = total + c.abs() + (m * offset.abs()).sum(1)
         found.append((a - (m[..., None] * slopes).sum(1), c - (m * offset).sum(1) - error * total - TINY))
     return torch.cat([a for a, _ in found]), torch.cat([c for _, c in found])
+
+
+def few_columns(weights: Tensor, part: float) -> Tensor | None:
+    """The inputs (n, k) that neurons depend on, where these are at most so large a part of all; None elsewhere.
+
+    A neuron with fewer than k repeats inputs whose weight is 0.
+    """
+    if not weights.numel():
+        return None
+    there = weights != 0  # NaN counts
+    most = max(1, int(there.sum(1).max()))
+    if most > part * weights.shape[1] or most == weights.shape[1]:
+        return None
+    row, column = there.nonzero(as_tuple=True)
+    counts = there.sum(1)
+    found = there.to(torch.int8).argmin(1)[:, None].repeat(1, most)
+    found[row, torch.arange(len(row), device=row.device) - (counts.cumsum(0) - counts)[row]] = column
+    return found
+
+
+def _compiled(
+    rows: tuple[Tensor, Tensor, Tensor],
+    box: tuple[Tensor, Tensor],
+    cost: Tensor,
+    linear: tuple[Tensor, Tensor],
+    rounds: int,
+    error: float,
+    columns: Tensor | None,
+) -> tuple[Tensor, Tensor]:
+    from radii.bounds._hull_kernel import bounds, bounds_few
+
+    (w, b, slack), (down, up) = rows, box
+    a, c = linear[0].clone(), linear[1].clone()
+    if columns is None:
+        top = b + w.clamp_min(0.0) @ up - w.clamp_max(0.0) @ down
+    else:
+        w = w.gather(1, columns)
+        top = b + (w.clamp_min(0.0) * up[columns]).sum(1) - (w.clamp_max(0.0) * down[columns]).sum(1)
+    asked = (w.to(torch.float32), w, b, slack, down, up, top.to(torch.float32), cost)
+    numbers = *(part.contiguous().numpy() for part in asked), rounds, error, a.numpy(), c.numpy()
+    if columns is None:
+        bounds(*numbers)
+    else:
+        bounds_few(columns.numpy(), *numbers)
+    return a, c
 
 
 def transport(weights: Tensor, width: Tensor, top: Tensor, cost: Tensor, rest: Tensor, rounds: int) -> Tensor:

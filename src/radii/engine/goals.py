@@ -35,6 +35,7 @@ class Outcome:
     deep_nodes: float = 0.0  # per neuron, in the last pass over a deep network that was begun; 0: there was none
     settled: tuple[int, int] = (0, 0)  # how many layers that pass settled, and of how many
     bottleneck: bool = False  # whether the network has a bottleneck: the frontier says nothing of such networks
+    plain: bool = False  # whether hidden layers are left alone: most of their neurons really take both signs
 
 
 Goals = Generator[Goal, Outcome, None]
@@ -54,13 +55,14 @@ def choose_goals(state: RadiusState) -> Goals:
         middle, tries = 0.5 * (state.lower + failed), tries + 1
         outcome = yield Goal(middle, rule.root_share, rule.root_nodes, *nodes)
         failed = min(failed if outcome.proven else middle, state.goal())
-    yield from climb(state, Frontier(tuning.frontier), outcome.bottleneck)
+    yield from climb(state, Frontier(tuning.frontier), outcome.bottleneck, outcome.plain)
 
 
-def climb(state: RadiusState, frontier: Frontier, bottleneck: bool = False) -> Goals:
+def climb(state: RadiusState, frontier: Frontier, bottleneck: bool = False, plain: bool = False) -> Goals:
     """Goals of growing cost, each predicted from the ones before."""
     tuning: Tuning = state.tuning
     ladder = Ladder.above(state.lower, tuning.ladder)
+    ladder.plain = plain
     nodes, deep_nodes = tuning.settling.first_nodes, tuning.frontier.first
     while not state.finished and state.stopped is None:
         before = state.meter.share
@@ -69,7 +71,7 @@ def climb(state: RadiusState, frontier: Frontier, bottleneck: bool = False) -> G
         if leap is not None:
             radius, share = leap[0], 1.0 - before
         outcome = yield Goal(radius, share, None, nodes, deep_nodes if leap is None else leap[1])
-        cost, bottleneck = state.meter.share - before, outcome.bottleneck
+        cost, bottleneck, ladder.plain = state.meter.share - before, outcome.bottleneck, outcome.plain
         ladder.tell(radius, outcome.proven, cost, share)
         if outcome.settled[0] and not bottleneck:
             frontier.tell(radius, outcome.proven, outcome.deep_nodes, cost, outcome.settled, state.lower)

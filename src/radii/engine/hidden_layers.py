@@ -126,7 +126,7 @@ def _prove(
     hidden = problem.tuning.hidden
     cuts = bool((caps > 0).any())
     tree = Tree(problem, torch.inf, room=room, measures=False, log=log, cuts=cuts, steps=hidden.steps)
-    tree.start()
+    tree.start(0 if cuts else hidden.steps)  # of roots that are all there is, further steps gain next to nothing
     visited = torch.ones(count, dtype=torch.int64)
     bound = torch.zeros(count, dtype=torch.float64)
     more = go_on(tree.visited)

@@ -20,6 +20,7 @@ class Ladder:
     proven: list[tuple[float, float]] = field(default_factory=list)  # (goal, cost)
     failed: tuple[float, float] | None = None  # the least goal that failed, and the share it was given
     rule: LadderRule = LadderRule()
+    plain: bool = False  # whether trees of the margins alone prove goals: what they cost grows faster
 
     @staticmethod
     def above(lower: float, rule: LadderRule | None = None) -> Ladder:
@@ -73,8 +74,9 @@ class Ladder:
         goal, cost = self.proven[-1]
         rule = self.rule
         far, near = ([step for step in self.proven if step[0] <= span * goal] for span in (rule.far_apart, rule.apart))
+        least = rule.plain_growth if self.plain else rule.least_growth
         if not near:
-            return rule.least_growth
+            return least
         before, less = far[-1] if far else near[0]
         measured = math.log(max(cost / less, 1.0 + 1e-9)) / math.log(goal / before)
-        return min(max(rule.worse * measured, rule.least_growth), rule.most_growth)
+        return min(max(rule.worse * measured, least), rule.most_growth)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from radii._check import choice, number
@@ -115,7 +115,7 @@ class Native:
             states = self._attack(classifier, instances, property, norm, budget)
             share = clock.cpu / max(1, len(instances)), clock.wall / max(1, len(instances))
             for position, (instance, state) in enumerate(zip(instances, states)):
-                one = ClassSearch(classifier, instance, property, norm, state, self.tuning)
+                one = ClassSearch(classifier, instance, property, norm, state, self._search_tuning)
                 results.append(self._one(one, budget, share, tolerance, limit))
                 if progress is not None:
                     progress(position, results[-1])
@@ -252,6 +252,11 @@ class Native:
             note=note or _overflow(search) or why,
             evidence=data,
         )
+
+    @property
+    def _search_tuning(self) -> Tuning:
+        """Without hulls over few inputs each where evidence is kept: its checker knows no sparse lines."""
+        return replace(self.tuning, trees=replace(self.tuning.trees, hull_inputs=0.0)) if self.evidence else self.tuning
 
     def _meter(self, budget: Budget, spent: float) -> Meter:
         return Meter(budget, spent, self.tuning.memory)

@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from radii.bounds.float32 import Bounded
@@ -19,6 +20,16 @@ from radii.engine.goals import Goal, Outcome
 from radii.engine.search_tree import SearchTree
 from radii.engine.state import RadiusState
 from radii.problem import Reason
+
+
+class End(Enum):
+    """How a pass over the hidden layers ended."""
+
+    PROVEN = "the goal is proven"
+    LEFT = "no time, or a nearer witness"
+    HOPELESS = "hardly any sign of a layer could be proven"
+    AGAIN = "a bottleneck was met: the next pass has more nodes for it"
+    SETTLED = "all layers are settled and the goal is open"
 
 
 @dataclass(frozen=True)

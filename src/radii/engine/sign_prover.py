@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from enum import Enum
 
 from radii._torch import Tensor, torch
 from radii.bounds.intermediate import Root, bound_root
@@ -18,21 +17,11 @@ from radii.engine.bottleneck import Bottleneck, forbidden
 from radii.engine.condensed import CondensedRoot, condense, objectives, truncated
 from radii.engine.goals import Goal, Outcome
 from radii.engine.hidden_layers import mixed_share, settle_signs
-from radii.engine.prover import Limits, Prover
+from radii.engine.prover import End, Limits, Prover
 from radii.engine.smaller_ball import bound_again
 from radii.engine.state import RadiusState
 from radii.engine.subproblem import Problem, worth_hulls
 from radii.engine.tree import Tree
-
-
-class End(Enum):
-    """How a pass over the hidden layers ended."""
-
-    PROVEN = "the goal is proven"
-    LEFT = "no time, or a nearer witness"
-    HOPELESS = "hardly any sign of a layer could be proven"
-    AGAIN = "a bottleneck was met: the next pass has more nodes for it"
-    SETTLED = "all layers are settled and the goal is open"
 
 
 class SignProver(Prover):
@@ -48,7 +37,7 @@ class SignProver(Prover):
 
     def attempt(self, goal: Goal) -> Outcome:
         """What comes of one goal of many; the outcome tells of its last pass, too."""
-        self.outcome = Outcome(False, bottleneck=self.outcome.bottleneck)
+        self.outcome = Outcome(False, bottleneck=self.outcome.bottleneck, plain=self.outcome.plain)
         proven = super().attempt(goal).proven  # which tells `self.outcome` of every pass
         return replace(self.outcome, proven=proven)
 
@@ -59,18 +48,23 @@ class SignProver(Prover):
         ball = self._ball(radius)
         if isinstance(ball, Root):
             return self._prove_whole(ball, radius)
-        tree, plain = self._tree(ball, radius), self._plain_nodes(ball)
+        before, tree, plain = self.state.meter.share, self._tree(ball, radius), self._plain_nodes(ball)
         if goal.tree_nodes is not None and goal.tree_nodes <= plain:
-            return self._work(tree, limits, goal.tree_nodes)
+            proven = self._work(tree, limits, goal.tree_nodes)
+            if not proven:
+                self._settles(ball)  # so that the ladder knows
+            return proven
         if self._work(tree, limits, plain):
             return True
         if self._leave(radius, limits):
             return False
         if self._deep(ball) and not self.state.proven and tree.lower == 0.0:
             return False  # bounds of such a ball say nothing at all, and settling many layers is dear
-        if not self._settles(ball):
-            return self._work(tree, limits, goal.tree_nodes)
-        return self._settle(ball, radius, goal, limits)
+        if self._settles(ball):
+            return self._settle(ball, radius, goal, limits)
+        if self._worth_slopes(ball, (self.state.meter.share - before) / max(1, tree.visited), goal):
+            tree = self._tree(self._own_slopes(ball, radius, limits), radius)
+        return self._work(tree, limits, goal.tree_nodes)
 
     def _decide(self, radius: float) -> bool:
         """Whether a radius is proven by a plain tree, by several passes, or by a tree without limits."""
@@ -87,11 +81,19 @@ class SignProver(Prover):
         if self._settles(ball):
             return self._settle_fully(ball, radius, limits)
         if self._deep(ball):
-            # Slopes of their own for the bounds of every hidden neuron: too dear for one goal of many.
-            for settled, _, _ in self._signs(ball, limits, 0):
-                ball = self.balls[radius] = settled
-            tree = self._tree(ball, radius)
+            tree = self._tree(self._own_slopes(ball, radius, limits), radius)
         return self._work(tree, limits)
+
+    def _worth_slopes(self, ball: CondensedRoot, node: float, goal: Goal) -> bool:
+        """Whether slopes of their own for hidden bounds cost little beside a goal, told by the price of one node."""
+        price = 2 * (ball.net.size - ball.net.blocks[0][1]) * node
+        return self.state.recorder is None and price < self.settling.slopes * goal.share
+
+    def _own_slopes(self, ball: CondensedRoot, radius: float, limits: Limits) -> CondensedRoot:
+        """The ball with slopes of their own for the bounds of every hidden neuron."""
+        for settled, _, _ in self._signs(ball, limits, 0):
+            ball = self.balls[radius] = settled
+        return ball
 
     def bounded(self, radius: float) -> Root:
         ball = self._bounds(radius)
@@ -170,9 +172,10 @@ class SignProver(Prover):
 
     def _settles(self, ball: CondensedRoot) -> bool:
         """Whether settling hidden layers is worth while: not where many neurons really take both signs."""
-        if ball.depth <= self.settling.shallow:
-            return True
-        return mixed_share(ball.net, self.state.tuning.hidden) <= self.settling.mixed
+        settles = ball.depth <= self.settling.shallow
+        settles = settles or mixed_share(ball.net, self.state.tuning.hidden) <= self.settling.mixed
+        self.outcome = replace(self.outcome, plain=not settles)
+        return settles
 
     def _settle(self, ball: CondensedRoot, radius: float, goal: Goal, limits: Limits) -> bool:
         """Whether one goal of many is proven by a pass; by several only where there is a bottleneck.
@@ -213,11 +216,9 @@ class SignProver(Prover):
     def _affordable(self, cost: float, until: float) -> float:
         """How many times the nodes of a pass that cost so much the next one may have, to be done in time."""
         settling = self.settling
-        return (
-            settling.times
-            if cost <= 0
-            else min(settling.times, settling.fits * (until - self.state.meter.share) / cost)
-        )
+        if cost <= 0:
+            return settling.times
+        return min(settling.times, settling.fits * (until - self.state.meter.share) / cost)
 
     def _pass(self, ball: CondensedRoot, radius: float, limits: Limits, nodes: float) -> tuple[End, CondensedRoot]:
         """How settling all layers once ends, with so many nodes per neuron; and the bounds that it has proven."""

@@ -56,7 +56,7 @@ def _through_hulls(problem: Problem, nodes: Nodes, which: Tensor, lowest: Tensor
     rows = net.neurons.a[:n], net.neurons.b[:n], net.neurons.slack[:n]
     tuning = problem.tuning
     linear, rounds = (found.a, found.c), tuning.trees.hull_rounds
-    a, c = through_hulls(net.region, rows, -found.left, linear, rounds, tuning.bounds.hull_kernel)
+    a, c = through_hulls(net.region, rows, -found.left, linear, rounds, tuning.bounds.hull_kernel, problem.columns)
     value = side.region.lowest(a[None], c[None])[0]
     better = value > lowest[which]
     which = which[better]

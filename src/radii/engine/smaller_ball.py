@@ -18,7 +18,7 @@ from radii.bounds.region import Region
 from radii.bounds.rounding import UP, gamma
 from radii.engine.condensed import Condensed, CondensedRoot, Rows, scales, stack
 from radii.engine.matrices import Matrices
-from radii.engine.subproblem import worth_hulls
+from radii.engine.subproblem import first_columns, worth_hulls
 from radii.engine.sweep import both_ends, hidden_rows, hidden_rows_less
 from radii.engine.tuning import DEFAULT, Tuning
 
@@ -46,9 +46,10 @@ def bound_again(
     net = replace(net, low=low, high=high)
     side = Matrices.of(net, net.neurons.pick(torch.arange(0)), torch.float64, trees=tuning.trees)
     rounds = tuning.trees.hull_rounds if hulls and worth_hulls(net, tuning.trees) else 0
+    columns = first_columns(net, tuning.trees) if rounds else None
     for (relu, _), (first, last) in zip(net.where, net.blocks):
         if relu not in frozen:
-            _tighten(net, side, first, last, tuning, rounds)
+            _tighten(net, side, (first, last), tuning, rounds, columns)
     lines = dict(root.lines)
     for (relu, which), (first, last) in zip(net.where, net.blocks):
         ends = lines[relu].low.clone(), lines[relu].high.clone()
@@ -57,12 +58,15 @@ def bound_again(
     return CondensedRoot(replace(root, region=region, lines=lines), multiply_out(net))
 
 
-def _tighten(net: Condensed, side: Matrices, first: int, last: int, tuning: Tuning, rounds: int) -> None:
+def _tighten(
+    net: Condensed, side: Matrices, block: tuple[int, int], tuning: Tuning, rounds: int, columns: Tensor | None
+) -> None:
     """Backward bounds of the undecided neurons of a block, in place.
 
-    With `rounds`, what triangles leave undecided is bounded once more through hulls of first-layer neurons.
+    With `rounds`, what triangles leave undecided is bounded once more through hulls of first-layer neurons, which
+    depend on these `columns` of the inputs if they are few.
     """
-    low, high, most = net.low, net.high, tuning.memory.coefficients
+    (first, last), low, high, most = block, net.low, net.high, tuning.memory.coefficients
     undecided = ((low[first:last] < 0) & (high[first:last] > 0)).nonzero()[:, 0] + first
     for which in torch.split(undecided, max(1, most // (2 * (first + side.neurons.a.shape[1])))):
         a, c = hidden_rows(net, side, low[None], high[None], *both_ends(which[None]), first)
@@ -74,7 +78,7 @@ def _tighten(net: Condensed, side: Matrices, first: int, last: int, tuning: Tuni
             a, c, left = (part[0] for part in found)
             n = left.shape[1]
             rows = net.neurons.a[:n], net.neurons.b[:n], net.neurons.slack[:n]
-            a, c = through_hulls(net.region, rows, -left, (a, c), rounds, tuning.bounds.ball_hull_kernel)
+            a, c = through_hulls(net.region, rows, -left, (a, c), rounds, tuning.bounds.ball_hull_kernel, columns)
             _narrow(net, which, net.region.lowest(a[None], c[None])[0])
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from radii._torch import Tensor, torch
+from radii.bounds.hull import few_columns
 from radii.bounds.region import Region
 from radii.bounds.rounding import U32, outward
 from radii.engine.condensed import Condensed, Rows
@@ -15,8 +17,15 @@ from radii.engine.tuning import DEFAULT, Trees, Tuning
 
 
 def worth_hulls(net: Condensed, trees: Trees) -> bool:
-    """Whether hulls of first-layer neurons can be had and are worth their price."""
-    return bool(net.blocks) and net.blocks[0][1] <= trees.hull_neurons and net.region.norm.name == "linf"
+    """Whether hulls of first-layer neurons can be had and are worth their price: many neurons must see few inputs."""
+    if not net.blocks or net.region.norm.name != "linf":
+        return False
+    return net.blocks[0][1] <= trees.hull_neurons or first_columns(net, trees) is not None
+
+
+def first_columns(net: Condensed, trees: Trees) -> Tensor | None:
+    """The few inputs that every neuron of the first layer depends on, as in convolutions; None where they are many."""
+    return few_columns(net.neurons.a[: net.blocks[0][1]], trees.hull_inputs) if net.blocks else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +56,11 @@ class Problem:
         """The same objectives on a part of the ball; bounds of hidden neurons hold on all of it."""
         fine, fast = (replace(side, region=part(side.region)) for side in (self.fine, self.fast))
         return replace(self, fine=fine, fast=fast)
+
+    @cached_property
+    def columns(self) -> Tensor | None:
+        """The few inputs that first-layer neurons depend on, if they are few."""
+        return first_columns(self.net, self.tuning.trees)
 
     def with_hulls(self) -> Problem:
         """The same problem, its first layer bounded through hulls where those can be had and pay."""

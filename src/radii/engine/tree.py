@@ -53,9 +53,9 @@ class Tree(SearchTree[Nodes]):
         """So many nodes, or as many as can be bounded at once in the memory that there is; one always can."""
         return nodes if self.room is None else max(1, min(nodes, self.room // self.problem.node_bytes))
 
-    def start(self) -> None:
-        """Bounds the roots."""
-        self.open = self._bound(self.open, self.tuning.first_steps)
+    def start(self, steps: int = 0) -> None:
+        """Bounds the roots, with so many steps of ascent; 0: those of the tuning."""
+        self.open = self._bound(self.open, steps or self.tuning.first_steps)
 
     def step(self) -> bool:
         """Splits the most pressing nodes and bounds their children; False when nothing is left to split."""

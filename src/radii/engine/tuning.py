@@ -90,6 +90,8 @@ class LadderRule:
     far_share: float = 0.08  # the same for a top farther away
     top_share: float = 0.5  # of what is left, what the top may cost at least
     least_growth: float = 8.0  # costs grow with the goal at least to this power
+    plain_growth: float = 30.0  # the same where trees of the margins alone prove goals: in convolutions nodes grew to
+    # the power of 35 to 60
     most_growth: float = 400.0  # and at most to this one
     worse: float = 1.2  # times the power measured so far: it grows further up
     far_apart: float = 0.94  # goals whose ratio is at most this say how costs grow …
@@ -129,6 +131,8 @@ class Settling:
     plain_shallow: int = 600  # nodes of a plain tree of up to `shallow` layers before hidden signs are settled
     plain_deep: int = 64  # the same with more layers
     mixed: float = 0.4  # of the hidden neurons: where more really take both signs, settling them buys nothing
+    slopes: float = 0.5  # of what a goal may cost: where hidden layers are not settled, slopes of their own for the
+    # bounds of hidden neurons may cost so much, each end of an interval reckoned as a node (three times too dear)
     first_nodes: float = 50.0  # nodes per neuron at the first goal, in networks that are not deep
     growth: float = 1.25  # times as many after every proven goal
     most_nodes: float = 160.0  # and at most
@@ -192,6 +196,8 @@ class Trees:
     beyond: tuple[tuple[float, float], ...] = ((1.001, 1e-7), (1.0 + 1e-6, 1e-8))
     # factors and steps past a certified radius where breaks are looked for: the nearest that one can be
     hull_neurons: int = 256  # undecided neurons of the first layer up to which hulls are tried: more was not measured
+    hull_inputs: float = 0.125  # of all inputs: where first-layer neurons depend on so few, as in convolutions, hulls
+    # are cheap however many neurons there are
     hulled: int = 60  # of them per bound, those whose triangles cost it most: with all a wide node takes twice as long
     hull_rounds: int = 6  # of scaling that find slopes of hulls: two are as dear, for a third of what six gain on top
     gap_weight: float = 0.01  # of how far a neuron's line is off at the minimiser, in its score for branching …
