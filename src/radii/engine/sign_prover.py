@@ -166,7 +166,11 @@ class SignProver(Prover):
 
     def _plain_nodes(self, ball: CondensedRoot) -> int:
         """Nodes of a plain tree before hidden layers are settled."""
-        return self.settling.plain_shallow if ball.depth <= self.settling.shallow else self.settling.plain_deep
+        rule, net = self.settling, ball.net
+        if ball.depth > rule.shallow:
+            return rule.plain_deep
+        later = net.size - net.blocks[0][1] if net.blocks else 0
+        return max(rule.plain_shallow, int(rule.plain_each * later))
 
     def _settles(self, ball: CondensedRoot) -> bool:
         """Whether settling hidden layers is worth while: not where many neurons really take both signs."""
