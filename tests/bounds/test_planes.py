@@ -11,6 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.engine.test_nodes import problem
+from tests.engine.tuned import PAIRED
 
 from radii.bounds.planes import corners, least_offset, offset_charge
 from radii.bounds.rounding import unit_of
@@ -21,7 +22,6 @@ from radii.engine.pairing import with_planes, worth_planes
 from radii.engine.slopes import certify, climb
 from radii.engine.subproblem import Problem
 from radii.engine.tree import Tree
-from radii.engine.tuning import DEFAULT, Tuning
 from radii.evidence.log import TreeLog
 from radii.problem import LINF, Classification
 from radii.testing import exact_radius, random_instance, random_network
@@ -29,16 +29,10 @@ from radii.testing import exact_radius, random_instance, random_network
 small = st.integers(-6, 6)
 
 
-def always() -> Tuning:
-    """Pair planes from the first node on, whatever the network."""
-    trees = replace(DEFAULT.trees, paired_from=0, paired_least=0, paired_layers=99)
-    return replace(DEFAULT, trees=trees, settling=replace(DEFAULT.settling, plain_shallow=10_000, plain_deep=10_000))
-
-
 def paired(seed: int) -> tuple[Problem, Nodes, np.ndarray, list[np.ndarray]]:
     """A small problem with pair planes, its roots, and points of the ball with what the network gives there."""
     plain, x, values = problem(seed)
-    plain = replace(plain, tuning=always())
+    plain = replace(plain, tuning=PAIRED)
     nodes = plain.roots()
     climb(plain, nodes, 2)
     asked, nodes = with_planes(plain, nodes)
@@ -146,7 +140,7 @@ def test_octagons_hold_all_points(seed):
 def test_trees_that_are_small_deep_or_logged_have_none():
     plain, _, _ = problem(0)
     assert not worth_planes(plain)
-    wide = replace(plain, tuning=always())
+    wide = replace(plain, tuning=PAIRED)
     assert worth_planes(wide)
     for log, hears in ((None, True), (TreeLog([], [], 0.3), False)):
         tree = Tree(wide, 0.3, log=log).started()
@@ -161,7 +155,7 @@ def test_radii_with_planes_hold_the_exact_ones(seed):
     network = random_network(seed, "dense", domain)
     instance = random_instance(network, seed)
     exact = exact_radius(network, instance.x, instance.label, LINF)
-    engine = Native(effort="fast", tuning=always())
+    engine = Native(effort="fast", tuning=PAIRED)
     found = engine.measure(network, [instance], Classification(), LINF, Budget(seconds=20), tolerance=1e-3, limit=3.0)
     assert found[0].lower is None or found[0].lower <= exact * (1 + 1e-9) + 1e-9
     assert found[0].status.value in ("closed", "robust", "misclassified")

@@ -15,7 +15,7 @@ from radii.engine.tuning import Tuning
 
 
 def worth_planes(problem: Problem) -> bool:
-    """Whether pair planes are worth their price: in trees of single rows, with few layers, of which later ones are wide."""
+    """Whether pair planes are worth their price: for single rows, with few layers, of which later ones are wide."""
     net, trees = problem.net, problem.tuning.trees
     layers = len(net.blocks)
     wide = layers > 1 and net.size - net.blocks[0][1] >= trees.paired_least
