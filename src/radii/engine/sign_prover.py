@@ -166,11 +166,8 @@ class SignProver(Prover):
 
     def _plain_nodes(self, ball: CondensedRoot) -> int:
         """Nodes of a plain tree before hidden layers are settled."""
-        rule, net = self.settling, ball.net
-        if ball.depth > rule.shallow:
-            return rule.plain_deep
-        later = net.size - net.blocks[0][1] if net.blocks else 0
-        return max(rule.plain_shallow, int(rule.plain_each * later))
+        rule, wide = self.settling, ball.net.size - (ball.net.blocks[0][1] if ball.depth else 0)
+        return max(rule.plain_shallow, int(rule.plain_each * wide)) if ball.depth <= rule.shallow else rule.plain_deep
 
     def _settles(self, ball: CondensedRoot) -> bool:
         """Whether settling hidden layers is worth while: not where many neurons really take both signs."""
