@@ -71,7 +71,8 @@ def _alike(net: Condensed) -> Tensor:
     down, up = (side[0] for side in net.region.box())
     a = a * (down + up)
     a = a / a.norm(dim=1, keepdim=True).clamp_min(1e-30)
-    return (a @ a.T).abs()
+    found: Tensor = (a @ a.T).abs()
+    return found
 
 
 def _matched(worth: Tensor) -> Tensor:

@@ -34,7 +34,7 @@ class Planes:
         found, start = [], 0
         for block, which, octagons in zip(self.blocks, self.neurons, self.octagons):
             pairs = len(which) // 2
-            (l, r), (u, t) = (end[:, which].split(pairs, 1) for end in (low, high))
+            (l, r), (u, t) = (end[:, which].chunk(2, 1) for end in (low, high))
             points = corners((l, u), (r, t), octagons.to(low.dtype))
             found.append(Plane(block, which, slice(start, start + 2 * pairs), points))
             start += 2 * pairs

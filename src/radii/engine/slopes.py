@@ -150,7 +150,7 @@ def _tilt(
     A plane gains by its slopes what the relaxed values are beyond the corner that it touches.
     """
     gains = torch.cat([z[:, pair.plane.neurons] - pair.touch for pair in reversed(pairs)], 1).mul_(free)
-    nodes.tilt = torch.add(nodes.tilt, adam(gains, *moments, step, 1e-12), alpha=rate)
+    nodes.tilt = torch.add(nodes.tilt, adam(gains, moments[0], moments[1], step, 1e-12), alpha=rate)
 
 
 def _score(v: Tensor, lines: tuple[Tensor, Tensor], z: Tensor, relaxation: MaskedLines, trees: Trees) -> Tensor:
