@@ -221,7 +221,7 @@ def test_caches_stay_in_their_owner() -> None:
 # What proofs and arithmetic rest on, not what steers a search.
 OF_PROOFS = {
     "SLACK", "RESOLUTION", "LEAST_FACTOR", "FLUSH", "FLUSHED", "NORMAL", "LARGEST", "FLUSHES", "TANH", "U32", "U64",
-    "UP", "TINY",
+    "UP", "TINY", "UNITS",
 }  # fmt: skip
 OF_ARITHMETIC = {"_STEPS", "AT_ONCE"}  # steps to a root in float64; nodes in memory where there is no kernel
 OF_LIMITS = {"MOST_CELLS"}  # what is refused

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.bounds.balls import dense_graph, exact_curves, least, region
+from tests.engine.tuned import PAIRED
 
 from radii.bounds.activations import ReluLines
 from radii.bounds.intermediate import bound_root
@@ -124,10 +125,10 @@ def _never_closes(layers, epsilon: float, larger: float, coarse: bool) -> None:
     curves, root, net = grown(layers, 0.5, epsilon, larger, coarse)
     rows = torch.tensor([[1.0, -1.0]], dtype=torch.float64)
     truth = least(curves[-1], rows[0].tolist())
-    for share in (0.0, 1e-3):
+    for share, tuning in product((0.0, 1e-3), (DEFAULT, PAIRED)):
         shift = torch.tensor([above(truth)], dtype=torch.float64)
         shift = shift + share * shift.abs()
-        tree = Tree(Problem.of(net, objectives(root, net, rows, shift)), epsilon)
+        tree = Tree(Problem.of(net, objectives(root, net, rows, shift), tuning), epsilon)
         tree.start()
         for _ in range(30):
             assert not tree.done

@@ -20,3 +20,12 @@ def few_inputs(count: int) -> Tuning:
     """Inputs are split up to so many of them, operands and signs beyond."""
     boxes, intervals = (replace(part, few_inputs=count) for part in (DEFAULT.boxes, DEFAULT.intervals))
     return replace(DEFAULT, boxes=boxes, intervals=intervals)
+
+
+def paired() -> Tuning:
+    """Pair planes from the first node on, whatever the network; plain trees only, which have them."""
+    trees = replace(DEFAULT.trees, paired_from=0, paired_least=0, paired_layers=99)
+    return replace(DEFAULT, trees=trees, settling=replace(DEFAULT.settling, plain_shallow=10_000, plain_deep=10_000))
+
+
+PAIRED = paired()

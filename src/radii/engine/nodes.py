@@ -27,6 +27,7 @@ class Nodes:
     radius: Tensor  # (nodes,) float64: no violation of the objective closer than this
     score: Tensor  # (nodes, n) float32: how promising a split of each neuron is
     share: Tensor  # (nodes, k) float32: the weights λ of the rows of each node's clause; 1 where it is one row
+    tilt: Tensor  # (nodes, 2·pairs) float32: how far slopes of pair planes are from those of single lines
 
     def pick(self, index: Tensor) -> Nodes:
         """These nodes, repeated and ordered as asked."""

@@ -168,7 +168,8 @@ class SignProver(Prover):
 
     def _plain_nodes(self, ball: CondensedRoot) -> int:
         """Nodes of a plain tree before hidden layers are settled."""
-        return self.settling.plain_shallow if ball.depth <= self.settling.shallow else self.settling.plain_deep
+        rule, wide = self.settling, ball.net.size - (ball.net.blocks[0][1] if ball.depth else 0)
+        return max(rule.plain_shallow, int(rule.plain_each * wide)) if ball.depth <= rule.shallow else rule.plain_deep
 
     def _settles(self, ball: CondensedRoot) -> bool:
         """Whether settling hidden layers is worth while: not where many neurons really take both signs."""

@@ -13,6 +13,7 @@ from radii.bounds.activations import MaskedLines
 from radii.bounds.ascent import adam
 from radii.bounds.hull import through_hulls
 from radii.engine.nodes import Nodes
+from radii.engine.planes import Paired
 from radii.engine.subproblem import Problem
 from radii.engine.sweep import forward, lines_in_use, sweep
 from radii.engine.tuning import Trees
@@ -32,7 +33,8 @@ def certify(problem: Problem, nodes: Nodes) -> Tensor:
     """The linear bounds of nodes in float64 for the α, β and λ they have, in place; returns their lowest values."""
     low, high = nodes.low.double(), nodes.high.double()
     rows, charge = problem.asked(problem.fine, nodes)
-    found = sweep(problem.net, problem.fine, nodes, MaskedLines.of(low, high), rows, charge)
+    planes = problem.planes_over(low, high)
+    found = sweep(problem.net, problem.fine, nodes, MaskedLines.of(low, high), rows, charge, planes=planes)
     nodes.a, nodes.c = found.a, found.c
     lowest = problem.fine.region.lowest(found.a[None], found.c[None])[0]
     if problem.hulls:
@@ -51,7 +53,8 @@ def _through_hulls(problem: Problem, nodes: Nodes, which: Tensor, lowest: Tensor
     net, side, n = problem.net, problem.fine, problem.net.blocks[0][1]
     part = nodes.pick(which)
     relaxation = MaskedLines.of(part.low.double(), part.high.double())
-    found = sweep(net, side, part, relaxation, *problem.asked(side, part), problem.tuning.trees.hulled)
+    planes = problem.planes_over(part.low.double(), part.high.double())
+    found = sweep(net, side, part, relaxation, *problem.asked(side, part), problem.tuning.trees.hulled, planes)
     assert found.left is not None
     rows = net.neurons.a[:n], net.neurons.b[:n], net.neurons.slack[:n]
     tuning = problem.tuning
@@ -68,13 +71,15 @@ def _ascend(problem: Problem, nodes: Nodes, steps: int) -> None:
     side, net = problem.fast, problem.net
     relaxation = MaskedLines.of(nodes.low, nodes.high)
     rows, charge = problem.asked(side, nodes)
-    sign = nodes.sign.to(torch.float32)
+    sign, planes = nodes.sign.to(torch.float32), problem.planes_over(nodes.low, nodes.high)
+    free = torch.cat([plane.free(relaxation.unstable) for plane in planes], 1) if planes else nodes.tilt
+    nodes.tilt = nodes.tilt * free
     best = torch.full_like(nodes.c, -torch.inf, dtype=torch.float32)
-    best_alpha, best_beta, best_share = nodes.alpha, nodes.beta, nodes.share
-    moments = [torch.zeros_like(nodes.alpha) for _ in range(4)]
+    best_alpha, best_beta, best_share, best_tilt = nodes.alpha, nodes.beta, nodes.share, nodes.tilt
+    moments = [torch.zeros_like(nodes.alpha) for _ in range(4)] + [torch.zeros_like(nodes.tilt) for _ in range(2)]
     trees, rate = problem.tuning.trees, problem.tuning.trees.rate
     for step in range(steps + 1):
-        found = sweep(net, side, nodes, relaxation, rows, charge)
+        found = sweep(net, side, nodes, relaxation, rows, charge, planes=planes)
         x = side.region.minimiser(found.a[None])[0]
         value = side.region.value(found.a[None], found.c[None], x[None])[0]
         better = value > best
@@ -83,6 +88,7 @@ def _ascend(problem: Problem, nodes: Nodes, steps: int) -> None:
         best_alpha = torch.where(pick, nodes.alpha, best_alpha)
         best_beta = torch.where(pick, nodes.beta, best_beta)
         best_share = torch.where(pick, nodes.share, best_share)
+        best_tilt = torch.where(pick, nodes.tilt, best_tilt) if planes else best_tilt
         if step == steps:
             break
         lines = lines_in_use(found, relaxation)
@@ -94,9 +100,11 @@ def _ascend(problem: Problem, nodes: Nodes, steps: int) -> None:
             _weigh(problem, nodes, torch.addcmul(lines[1], lines[0], z), x, rate * trees.share_rate)
             rows, charge = problem.asked(side, nodes)
         if net.size:
-            _move(nodes, found.v, z, (relaxation.unstable, sign), moments, (rate, trees.beta_rate), step)
+            _move(nodes, found.v, z, (relaxation.unstable, sign), moments[:4], (rate, trees.beta_rate), step)
+        if planes:
+            _tilt(nodes, free, found.pairs, z, moments[4:], rate * trees.tilt_rate, step)
         rate *= trees.decay
-    nodes.alpha, nodes.beta, nodes.share = best_alpha, best_beta, best_share
+    nodes.alpha, nodes.beta, nodes.share, nodes.tilt = best_alpha, best_beta, best_share, best_tilt
 
 
 def _weigh(problem: Problem, nodes: Nodes, y: Tensor, x: Tensor, rate: float) -> None:
@@ -132,6 +140,17 @@ def _move(
             nodes.alpha = torch.add(nodes.alpha, move, alpha=rates[0]).clamp_(0.0, 1.0)
         else:
             nodes.beta = torch.addcmul(nodes.beta, move, scale, value=rates[1] * rates[0]).clamp_min_(0.0)
+
+
+def _tilt(
+    nodes: Nodes, free: Tensor, pairs: tuple[Paired, ...], z: Tensor, moments: list[Tensor], rate: float, step: int
+) -> None:
+    """One step of Adam on those slopes of pair planes that are free.
+
+    A plane gains by its slopes what the relaxed values are beyond the corner that it touches.
+    """
+    gains = torch.cat([z[:, pair.plane.neurons] - pair.touch for pair in reversed(pairs)], 1).mul_(free)
+    nodes.tilt = torch.add(nodes.tilt, adam(gains, moments[0], moments[1], step, 1e-12), alpha=rate)
 
 
 def _score(v: Tensor, lines: tuple[Tensor, Tensor], z: Tensor, relaxation: MaskedLines, trees: Trees) -> Tensor:

@@ -13,6 +13,7 @@ from radii.bounds.rounding import U32, outward
 from radii.engine.condensed import Condensed, Rows
 from radii.engine.matrices import Matrices
 from radii.engine.nodes import Nodes
+from radii.engine.planes import Plane, Planes
 from radii.engine.tuning import DEFAULT, Trees, Tuning
 
 
@@ -39,6 +40,7 @@ class Problem:
     half: Tensor
     tuning: Tuning = DEFAULT
     members: Tensor | None = None  # (clauses, k) the rows of each clause; None: every row is asked by itself
+    planes: Planes | None = None  # pairs of neurons that are bounded together, in a tree
     hulls: bool = False  # whether nodes that stay open are bounded once more through hulls of first-layer neurons
 
     @staticmethod
@@ -65,6 +67,10 @@ class Problem:
     def with_hulls(self) -> Problem:
         """The same problem, its first layer bounded through hulls where those can be had and pay."""
         return replace(self, hulls=worth_hulls(self.net, self.tuning.trees))
+
+    def planes_over(self, low: Tensor, high: Tensor) -> tuple[Plane, ...]:
+        """The pair planes of a batch of nodes with these bounds, over what they leave of the octagons."""
+        return () if self.planes is None else self.planes.inside(low, high)
 
     @property
     def node_bytes(self) -> int:
@@ -99,4 +105,5 @@ class Problem:
             wide(count),
             zeros.clone(),
             torch.full((count, rows), 1.0 / rows),
+            low.new_zeros((count, 0)),
         )

@@ -14,6 +14,7 @@ from radii.bounds.rounding import gamma
 from radii.engine.condensed import Condensed, Rows
 from radii.engine.matrices import Matrices
 from radii.engine.nodes import Nodes
+from radii.engine.planes import Paired, Plane
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +24,7 @@ class Sweep:
     v: Tensor  # coefficients of the ReLU outputs
     floor: Tensor  # slopes of the lower lines
     left: Tensor | None = None  # coefficients ≤ 0 of those first-layer neurons that got no lines
+    pairs: tuple[Paired, ...] = ()  # what pair planes did, layer by layer
 
 
 def sweep(
@@ -33,6 +35,7 @@ def sweep(
     rows: Rows,
     charge: Tensor,
     leaves: int = 0,
+    planes: tuple[Plane, ...] = (),
 ) -> Sweep:
     """Linear bounds of objectives (rows, with their charges, one per node) by the lines that suit their signs best.
 
@@ -44,7 +47,7 @@ def sweep(
     pull = nodes.beta.to(dtype) * nodes.sign.to(dtype)
     v = rows.m.clone()
     u = torch.empty_like(v)
-    left = None
+    left, pairs, single = None, [], torch.ones_like(v) if planes else None
     for first, last in reversed(net.blocks):
         # The lower line where v > 0, the upper one elsewhere: one of the products is 0.
         above = v[:, first:last].clamp_min(0.0)
@@ -53,6 +56,11 @@ def sweep(
             left = _dearest(below * relaxation.unstable[:, :last], relaxation.lift[:, :last], leaves)
             below = below - left
         through = above.mul_(floor[:, first:last]).addcmul_(below, relaxation.steep[:, first:last])
+        for plane in planes:
+            if plane.block == (first, last):
+                assert single is not None
+                pairs.append(plane.over(v, through, floor, relaxation.steep, nodes.tilt))
+                single[:, plane.neurons] = 0.0
         torch.sub(through, pull[:, first:last], out=u[:, first:last])
         if first:
             v[:, :first] += u[:, first:last] @ side.neurons.m[first:last, :first]
@@ -60,18 +68,31 @@ def sweep(
     below = v.clamp_max(0.0)
     if left is not None:
         below[:, : left.shape[1]] -= left
+    if single is not None:
+        below = below * single
     c = rows.b + u @ side.neurons.b + (below * relaxation.lift).sum(1)
     # Each product v·slope − β and each line's offset was rounded once more.
     relaxed = (v.abs() * (relaxation.lift + side.span)).sum(1) + pull.abs() @ side.span
     error = u.abs() @ side.charge + charge + gamma(len(side.span) + 6, side.unit) * relaxed
-    return Sweep(a, c - error * (1.0 + 2.0**-10), v, floor, left)
+    if pairs:
+        offsets = torch.cat([pair.offset for pair in pairs], 1)
+        c = c + offsets.sum(1)
+        error = error + 2 * side.unit * c.abs()
+        for pair in pairs:
+            error = error + pair.charge(side, offsets.shape[1])
+    return Sweep(a, c - error * (1.0 + 2.0**-10), v, floor, left, tuple(pairs))
 
 
 def lines_in_use(sweep: Sweep, relaxation: MaskedLines) -> tuple[Tensor, Tensor]:
     """Slopes and offsets of the lines that a sweep took; not certified: coefficients near 0 get something between."""
     lower = (sweep.v * 1e30).clamp(0.0, 1.0)
     slope = torch.addcmul(relaxation.steep, lower, sweep.floor - relaxation.steep)
-    return slope, torch.addcmul(relaxation.lift, relaxation.lift, lower, value=-1.0)
+    offset = torch.addcmul(relaxation.lift, relaxation.lift, lower, value=-1.0)
+    for pair in sweep.pairs:
+        # Two ReLUs under a plane are worth what they are at the corner where it touches.
+        own = slope[:, pair.plane.neurons]
+        offset[:, pair.plane.neurons] = torch.addcmul(pair.touch.clamp_min(0.0), own, pair.touch, value=-1.0)
+    return slope, offset
 
 
 def forward(net: Condensed, side: Matrices, lines: tuple[Tensor, Tensor], x: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from radii.engine.branching import splits
 from radii.engine.cutting import refine
 from radii.engine.leaves import settle
 from radii.engine.nodes import Nodes, fix
+from radii.engine.pairing import with_planes, worth_planes
 from radii.engine.search_tree import SearchTree
 from radii.engine.slopes import climb
 from radii.engine.subproblem import Problem
@@ -33,6 +34,7 @@ class Tree(SearchTree[Nodes]):
     minimisers: Tensor | None = None
     log: TreeLog | None = None
     steps: int = 0  # of ascent per node; 0: those of the tuning
+    pairs: bool = True  # whether pair planes may still be asked for
     settles: bool = True  # whether nodes in which all signs are fixed are settled exactly
 
     def __post_init__(self) -> None:
@@ -59,6 +61,7 @@ class Tree(SearchTree[Nodes]):
 
     def step(self) -> bool:
         """Splits the most pressing nodes and bounds their children; False when nothing is left to split."""
+        self._pair()
         free = self.open.splittable
         if not bool(free.any()):
             return self.settles and self._finish()
@@ -70,6 +73,13 @@ class Tree(SearchTree[Nodes]):
         parents = self.open.pick(take)
         self.open = Nodes.join([self.open.pick(rest), self.divide(parents)])
         return True
+
+    def _pair(self) -> None:
+        """Gives a tree that does not close soon its pair planes; the forms of evidence know none."""
+        if self.pairs and self.visited >= self.tuning.paired_from:
+            self.pairs = False
+            if self.measures and self.log is None and worth_planes(self.problem):
+                self.problem, self.open = with_planes(self.problem, self.open)
 
     @property
     def incomplete(self) -> Reason | None:

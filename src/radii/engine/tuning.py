@@ -129,6 +129,8 @@ class Settling:
     shallow: int = 2  # layers with undecided neurons: with no more, plain trees are cheap and settling never hurts
     deep: int = 3  # layers with undecided neurons: with more, bounds are loose and passes dear
     plain_shallow: int = 600  # nodes of a plain tree of up to `shallow` layers before hidden signs are settled
+    plain_each: float = 16.0  # or so many per undecided neuron after the first layer, where that is more: wide layers
+    # take long to settle
     plain_deep: int = 64  # the same with more layers
     mixed: float = 0.4  # of the hidden neurons: where more really take both signs, settling them buys nothing
     slopes: float = 0.5  # of what a goal may cost: where hidden layers are not settled, slopes of their own for the
@@ -200,6 +202,11 @@ class Trees:
     # are cheap however many neurons there are
     hulled: int = 60  # of them per bound, those whose triangles cost it most: with all a wide node takes twice as long
     hull_rounds: int = 6  # of scaling that find slopes of hulls: two are as dear, for a third of what six gain on top
+    paired: int = 80  # neurons of every layer after the first that pair planes bound together two by two; 0: none
+    paired_layers: int = 2  # with undecided neurons, at most: octagons of every layer of a deep network cost too much
+    paired_least: int = 64  # undecided neurons after the first layer, at least: with fewer, trees are as small without
+    paired_from: int = 16  # nodes of a tree after which it gets them: small trees close without
+    tilt_rate: float = 0.02  # steps of the slopes of pair planes beside those of α, in units of their coefficients
     gap_weight: float = 0.01  # of how far a neuron's line is off at the minimiser, in its score for branching …
     lift_weight: float = 1e-3  # … and of its line's offset: little beside what the line costs the bound
     penalty: float = 1e4  # the largest multiplier that a leaf's linear program may propose, or the sum of those of
