@@ -18,7 +18,7 @@ from fuzzing.oracle import Goal, Runtime, refuted, refuted_deployed, worst
 from fuzzing.planted import lowest_linear
 from fuzzing.regions import Region
 from radii.decide import Budget
-from radii.engine.tuning import DEFAULT
+from radii.engine.tuning import DEFAULT, Tuning
 from radii.errors import RadiiError
 from radii.evidence import check
 from radii.problem import Classification, Clause, Instance, OutputSpec, Radius, SpecQuery, Status, Verdict
@@ -60,11 +60,24 @@ def _model(network: Any) -> Any:
     return onnx.load_from_string(network.model)
 
 
+def _tuned(case: RadiusCase) -> Tuning:
+    """The engine's numbers, by turns such that small networks take the paths of large ones."""
+    if case.network.curved:  # as if it had many inputs: condensed where its operators allow it
+        return replace(DEFAULT, intervals=replace(DEFAULT.intervals, few_inputs=0)) if case.index % 2 else DEFAULT
+    if case.index % 3 == 0:  # pair planes from the first node on, in plain trees, which alone have them
+        trees = replace(DEFAULT.trees, paired_from=0, paired_least=0, paired_layers=99)
+        return replace(DEFAULT, trees=trees, settling=replace(DEFAULT.settling, plain_shallow=10**4, plain_deep=10**4))
+    if case.index % 3 == 1:  # as in convolutions: hidden layers are left alone, their bounds have slopes of their own
+        settling = replace(DEFAULT.settling, shallow=0, deep=99, mixed=-1.0, slopes=1e9, plain_deep=1)
+        bounds = replace(DEFAULT.bounds, hull_kernel=0, ball_hull_kernel=0)  # with the compiled kernels, however small
+        return replace(DEFAULT, trees=replace(DEFAULT.trees, hull_inputs=1.0), settling=settling, bounds=bounds)
+    return DEFAULT
+
+
 def _measured(case: RadiusCase, net: Any, row: Row) -> list[Radius | None]:
     """The radii of all inputs at once; None where a contradiction or a crash stopped one."""
     decider: Any = make({"name": "native", "effort": "fast", "arithmetic": case.arithmetic, "evidence": case.evidence})
-    if case.network.curved and case.index % 2:  # as if it had many inputs: condensed where its operators allow it
-        decider = replace(decider, tuning=replace(DEFAULT, intervals=replace(DEFAULT.intervals, few_inputs=0)))
+    decider = replace(decider, tuning=_tuned(case))
     instances = [Instance(x.astype(np.float32).reshape(net.input_shape), y) for x, y in zip(case.x, case.labels)]
 
     def ask() -> list[Radius]:
