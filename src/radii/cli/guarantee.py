@@ -154,7 +154,7 @@ def run(
     Examples:
       radii guarantee run zoo:mnist5k-standard --data mnist5k --eps 0.01 --error 0.2 --seconds 1
       radii guarantee run zoo:mnist5k-standard --data mnist5k --eps 0.01 --error 0.2 --search one --sequential
-      radii guarantee run zoo:mnist5k-standard --data mnist5k --eps 0.01 --inputs 5 --property probability --mean
+      radii guarantee run zoo:mnist5k-conv --data mnist5k --eps .01 --inputs 5 --property probability --mean --seconds 1
     """
     from radii._check import choice, epsilon, number
     from radii.cli.reached import bounds_of
