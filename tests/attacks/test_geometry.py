@@ -94,6 +94,20 @@ def test_pull_in_holds_to_the_last_digit(norm: Norm, seed: int, epsilon: float) 
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@given(seed=SEEDS, epsilon=st.floats(1e-9, 0.7))
+@settings(max_examples=60)
+def test_pulled_in_points_near_zero_are_inside(dtype: type, seed: int, epsilon: float) -> None:
+    rng = np.random.default_rng(seed)
+    # Ends of the ball next to 0: there the last digits of a point are far finer than those of its centre.
+    signs = rng.choice([-1.0, 1.0], (1, 40))
+    center = (signs * epsilon * (1 + rng.choice([0.0, 1e-12, 1e-8, 1e-4], (1, 40)))).astype(dtype)
+    point = (center - signs * np.float32(epsilon) * (1 + 1e-6)).astype(dtype)
+    moved = pull_in(LINF, point, center, np.array([epsilon]), Domain.of(None))
+    assert LINF.distance(moved, center) <= epsilon
+    assert np.abs(moved.astype(float) - point).max() <= 1e-5 * epsilon + 2 * np.finfo(dtype).eps * epsilon
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_domain_ends_lie_inside(dtype: type) -> None:
     for low, high in ((0.0, 1.0), (0.1, 0.7), (-1 / 3, 2 / 3), (-np.inf, np.inf)):
         a, b = Domain(low, high).ends(np.dtype(dtype))

@@ -74,12 +74,7 @@ def pull_in(norm: Norm, points: Floats, centers: Floats, epsilons: NDArray[np.fl
     low, high = domain.ends(points.dtype)
     result = np.clip(points, low, high)
     if norm.name == "linf":
-        for _ in range(8):
-            over = np.abs(result.astype(np.float64) - centers) > epsilons[:, None]
-            if not over.any():
-                break
-            result = np.where(over, np.nextafter(result, centers), result)
-        return result
+        return np.clip(result, *_sides(centers, epsilons[:, None], points.dtype))
     for scale in (1.0, 1 - 2e-7, 1 - 1e-6, 1 - 1e-5, 0.0):
         over = distances(norm, result, centers) > epsilons
         if not over.any():
@@ -87,3 +82,18 @@ def pull_in(norm: Norm, points: Floats, centers: Floats, epsilons: NDArray[np.fl
         shorter = centers[over] + scale * (result[over].astype(np.float64) - centers[over])
         result[over] = shorter
     return result
+
+
+def _sides(centers: Floats, epsilons: NDArray[np.float64], dtype: np.dtype[Any]) -> tuple[Floats, Floats]:
+    """The least and the greatest numbers of `dtype` within ε of the centres, coordinate by coordinate.
+
+    Stepping back by last digits would not do: near 0 these are far finer than what rounded at the centre's size.
+    """
+    exact = centers.astype(np.float64)
+    found = []
+    for side in (exact - epsilons, exact + epsilons):
+        inside = np.nextafter(side, exact)  # the sum was rounded once
+        end = inside.astype(dtype)
+        outside = np.abs(end.astype(np.float64) - exact) > np.abs(inside - exact)
+        found.append(np.where(outside, np.nextafter(end, exact.astype(dtype)), end))
+    return found[0], found[1]
